@@ -1,0 +1,3 @@
+//! The `rapid-eval` command.
+
+fn main() {}
