@@ -1,0 +1,249 @@
+//! Judges: LLMs that are asked for a verdict on a text.
+//!
+//! | file | what it knows |
+//! | --- | --- |
+//! | `settings.rs` | what a configuration says of a judge, and the one-flag form `provider:base_url#model` |
+//! | `providers/` | what to send and what came back, per wire; no network |
+//! | `http.rs` | the only place that opens connections |
+//! | `layers/` | wraps around a judge that are judges themselves |
+//! | `rubric.rs`, `rubrics/` | criteria, scale and prompt of each judged metric, as data |
+//! | `template.rs` | placeholders filled once; graded text between markers |
+//! | `verdict.rs` | a reply read as a verdict, or the reason why not |
+//! | `consensus.rs` | votes counted |
+//! | `autorater.rs` | samples, flipping, repair: many questions, one grade |
+//!
+//! A judge that failed is an error. It never becomes a number.
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+/// One question to a judge: a conversation, and the form wanted for the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// Rules for the judge, apart from the conversation; empty = none.
+    pub system: String,
+    /// The conversation, oldest turn first; the last one is the user's.
+    pub turns: Vec<Turn>,
+    /// The form of the answer.
+    pub form: ReplyForm,
+    /// What the caller asked for; what is absent is the endpoint's setting.
+    pub sampling: Sampling,
+    /// Which of the samples of one item this is, from 0. Part of every cache key: samples of one item
+    /// must never collapse into one.
+    pub sample: u32,
+}
+
+/// One turn of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// Who speaks.
+    pub speaker: Speaker,
+    /// What is said.
+    pub text: String,
+}
+
+/// Who speaks in a [`Turn`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Speaker {
+    /// The one who asks.
+    User,
+    /// The judge itself, shown its own earlier reply.
+    Judge,
+}
+
+/// The form wanted for an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReplyForm {
+    /// Free text.
+    Text,
+    /// A JSON object that this schema admits. Every property is required and no other is allowed, so that
+    /// the strict modes of all providers accept it.
+    Json {
+        /// Short name of the schema, `[a-z_]+`.
+        name: &'static str,
+        /// JSON Schema, the subset that all providers share: object, string, number, integer, boolean,
+        /// array, enum.
+        schema: serde_json::Value,
+    },
+    /// One token out of a few labels, with the probabilities of its alternatives.
+    Label {
+        /// What the token may be.
+        labels: Vec<String>,
+    },
+}
+
+/// Sampling parameters; what is absent is left to the endpoint's settings, then to the provider.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sampling {
+    /// 0 to 2.
+    pub temperature: Option<f64>,
+    /// 0 to 1.
+    pub top_p: Option<f64>,
+    /// Best effort only, on every provider.
+    pub seed: Option<i64>,
+    /// Upper bound of output tokens, reasoning included where the provider counts it so.
+    pub max_tokens: Option<u32>,
+    /// `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`; not every model takes every value.
+    pub reasoning_effort: Option<String>,
+}
+
+/// What a judge answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reply {
+    /// The visible text; for a forced tool call its arguments.
+    pub text: String,
+    /// The model that answered, as it names itself; empty = it did not say.
+    pub model: String,
+    /// The provider's own id of the answer; empty = none.
+    pub id: String,
+    /// True when the answer was cut off by a token limit.
+    pub truncated: bool,
+    /// Tokens counted by the provider.
+    pub usage: Usage,
+    /// Per output token the alternatives that were in play, most likely first. Their joined text need not
+    /// equal `text`. Empty = not reported.
+    pub alternatives: Vec<Vec<TokenChance>>,
+}
+
+/// One candidate for one output token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TokenChance {
+    /// The token.
+    pub token: String,
+    /// Natural logarithm of its probability.
+    pub logprob: f64,
+}
+
+/// Tokens of one or several answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Prompt tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Output tokens, reasoning included.
+    pub output_tokens: u64,
+    /// The part of the prompt that a provider's cache held.
+    pub cached_input_tokens: u64,
+    /// The part of the output that was reasoning.
+    pub reasoning_tokens: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cached_input_tokens += other.cached_input_tokens;
+        self.reasoning_tokens += other.reasoning_tokens;
+    }
+}
+
+/// Somebody who can be asked: an endpoint, or a layer around one.
+pub trait Judge: Send + Sync {
+    /// Asks once. Dropping the future gives up the call and closes its connection or stream.
+    fn ask(&self, question: &Question) -> impl Future<Output = Result<Reply, JudgeError>> + Send;
+}
+
+/// Why a judge gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgeError {
+    /// What sort of failure it is; decides whether asking again can help.
+    pub kind: JudgeErrorKind,
+    /// What happened, for the caller: lower case, no full stop, no secrets, text of the judge shortened.
+    pub message: String,
+    /// The endpoint asked, by its configured name; empty until known.
+    pub endpoint: String,
+    /// How long the provider wants to be left alone.
+    pub retry_after: Option<Duration>,
+    /// How often the question was sent, 0 when it never was.
+    pub attempts: u32,
+}
+
+/// The sorts of failure, by what can be done about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum JudgeErrorKind {
+    /// No connection, reset, 5xx, overloaded: asking again may help.
+    Unreachable,
+    /// The provider's own time limit for one call, or ours for the endpoint, ran out.
+    TimedOut,
+    /// Too many requests: asking again later helps.
+    Throttled,
+    /// Quota, credit or spend limit used up: asking again does not help.
+    Exhausted,
+    /// The key is missing, wrong or not allowed to use this model.
+    Credentials,
+    /// The endpoint does not know the model, or is no such endpoint.
+    UnknownModel,
+    /// The prompt is longer than the model takes.
+    PromptTooLong,
+    /// A request field that this endpoint refuses; the layer that learns capabilities drops it.
+    Unsupported(Field),
+    /// The provider blocked the prompt or the answer, or the model declined.
+    Refused,
+    /// The provider calls the request malformed, for no reason that is known here.
+    BadRequest,
+    /// An answer came that is not what the wire promises: not JSON, no choices, empty.
+    Unreadable,
+    /// The caller's own deadline leaves no time to ask.
+    OutOfTime,
+}
+
+/// Request fields that some endpoints refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Field {
+    /// `temperature`.
+    Temperature,
+    /// `top_p`.
+    TopP,
+    /// `seed`.
+    Seed,
+    /// The name of the token limit (`max_tokens` or `max_completion_tokens`): the other one is used.
+    TokenLimitName,
+    /// Schema-bound output.
+    Schema,
+    /// Log-probabilities.
+    LogProbs,
+    /// Reasoning effort.
+    ReasoningEffort,
+    /// A separate system text.
+    System,
+}
+
+impl JudgeErrorKind {
+    /// Whether the same question may be answered if asked again, here or elsewhere.
+    pub fn is_transient(self) -> bool {
+        match self {
+            Self::Unreachable | Self::TimedOut | Self::Throttled => true,
+            Self::Exhausted
+            | Self::Credentials
+            | Self::UnknownModel
+            | Self::PromptTooLong
+            | Self::Unsupported(_)
+            | Self::Refused
+            | Self::BadRequest
+            | Self::Unreadable
+            | Self::OutOfTime => false,
+        }
+    }
+}
+
+impl JudgeError {
+    /// An error of this kind; endpoint and attempts are filled in on the way out.
+    pub fn new(kind: JudgeErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), endpoint: String::new(), retry_after: None, attempts: 0 }
+    }
+}
+
+impl fmt::Display for JudgeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.endpoint.is_empty() {
+            write!(f, "judge {}: ", self.endpoint)?;
+        }
+        f.write_str(&self.message)?;
+        if self.attempts > 1 {
+            write!(f, " ({} attempts)", self.attempts)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for JudgeError {}
