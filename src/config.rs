@@ -1,0 +1,239 @@
+//! Settings: the only reader of configuration files and of the environment.
+//!
+//! A setting comes, strongest first, from a flag, from the environment variable `RAPID_EVAL__SECTION__KEY`,
+//! from the file named by `--config`, or from its default here. Unknown keys are refused by name.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// The prefix of every environment variable that is a setting.
+const ENVIRONMENT_PREFIX: &str = "RAPID_EVAL";
+
+/// All settings.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Where and how the service listens.
+    pub server: Server,
+    /// What a caller may ask for.
+    pub limits: Limits,
+    /// What is logged.
+    pub log: Log,
+}
+
+/// Where and how the service listens.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// Address of gRPC and gRPC-Web. Port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// Address of `/livez` and `/readyz`, or `off`.
+    pub admin_listen: AdminListen,
+    /// Allows a `listen` address that other machines reach although callers are neither encrypted nor known.
+    pub insecure_public: bool,
+    /// After SIGTERM or SIGINT, calls in flight may go on for this long.
+    pub drain_seconds: u64,
+    /// After SIGTERM or SIGINT, the service answers "not ready" for this long before it stops accepting calls,
+    /// so that load balancers turn away first.
+    pub not_ready_seconds: u64,
+    /// A connection is closed gracefully after this many seconds, so that replicas added later get their share;
+    /// 0 = never.
+    pub max_connection_age_seconds: u64,
+    /// Threads for computed metrics; 0 = one per core.
+    pub workers: usize,
+    /// Serves gRPC reflection.
+    pub reflection: bool,
+}
+
+/// The address of the admin port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdminListen {
+    /// No admin port.
+    Off,
+    /// This address.
+    At(SocketAddr),
+}
+
+/// What a caller may ask for; whatever is over a limit is refused with the limit's name.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Bytes of one request message, on the wire and again when unpacked.
+    pub request_bytes: usize,
+    /// Bytes of all large requests that are being received or answered.
+    pub requests_in_flight_bytes: usize,
+    /// Instances in one request.
+    pub instances: usize,
+    /// Bytes of one text.
+    pub text_bytes: usize,
+    /// Requests being answered at one time; more are refused at once.
+    pub concurrent_requests: usize,
+    /// Open connections; more wait to be accepted.
+    pub connections: usize,
+    /// Seconds that a request may take when its caller set no deadline or a later one; 0 = no bound.
+    pub request_seconds: u64,
+}
+
+/// What is logged, on stderr.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// Such as `info` or `warn,rapid_eval=debug`.
+    pub filter: String,
+    /// The form of a line.
+    pub format: LogFormat,
+}
+
+/// The form of a log line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Pretty on a terminal, JSON elsewhere.
+    #[default]
+    Auto,
+    /// For people.
+    Pretty,
+    /// For programs.
+    Json,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            admin_listen: AdminListen::At(SocketAddr::from(([127, 0, 0, 1], 9464))),
+            insecure_public: false,
+            drain_seconds: 10,
+            not_ready_seconds: 0,
+            max_connection_age_seconds: 0,
+            workers: 0,
+            reflection: true,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            request_bytes: 64 << 20,
+            requests_in_flight_bytes: 512 << 20,
+            instances: 10_000,
+            text_bytes: 8 << 20,
+            concurrent_requests: 1024,
+            connections: 10_000,
+            request_seconds: 600,
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { filter: String::from("info"), format: LogFormat::Auto }
+    }
+}
+
+impl FromStr for AdminListen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "off" => Ok(Self::Off),
+            address => address
+                .parse()
+                .map(Self::At)
+                .map_err(|_| format!("{address:?} is neither \"off\" nor an address such as 127.0.0.1:9464")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for AdminListen {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Settings {
+    /// Reads the file, if one is named, and the environment, and checks what they say together with `flags`,
+    /// which has the last word.
+    pub fn load(file: Option<&Path>, flags: impl FnOnce(&mut Self)) -> Result<Self, WrongSettings> {
+        let mut sources = config::Config::builder();
+        if let Some(file) = file {
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| WrongSettings(format!("{} cannot be read: {error}", file.display())))?;
+            toml::from_str::<Self>(&text).map_err(|error| {
+                WrongSettings(format!("{}: {}", file.display(), error.to_string().trim_end()))
+            })?;
+            sources = sources.add_source(config::File::from_str(&text, config::FileFormat::Toml));
+        }
+        let environment =
+            config::Environment::with_prefix(ENVIRONMENT_PREFIX).prefix_separator("__").separator("__").try_parsing(true);
+        let mut settings: Self = sources
+            .add_source(environment)
+            .build()
+            .and_then(config::Config::try_deserialize)
+            .map_err(|error| WrongSettings(format!("{error} (from {ENVIRONMENT_PREFIX}__SECTION__KEY)")))?;
+        flags(&mut settings);
+        settings.check()?;
+        Ok(settings)
+    }
+
+    fn check(&self) -> Result<(), WrongSettings> {
+        let Self { server, limits, log } = self;
+        if !is_loopback(server.listen.ip()) && !server.insecure_public {
+            return Err(WrongSettings(format!(
+                "server.listen: {} is reached by other machines, and callers would be neither encrypted nor known; \
+                 listen on 127.0.0.1, or say --insecure-public if a mesh or firewall in front takes care of both",
+                server.listen
+            )));
+        }
+        let positive = [
+            ("limits.request_bytes", limits.request_bytes),
+            ("limits.instances", limits.instances),
+            ("limits.text_bytes", limits.text_bytes),
+            ("limits.concurrent_requests", limits.concurrent_requests),
+            ("limits.connections", limits.connections),
+        ];
+        if let Some((key, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
+            return Err(WrongSettings(format!("{key}: 0 would refuse every request")));
+        }
+        if limits.request_bytes > u32::MAX as usize {
+            return Err(WrongSettings(format!("limits.request_bytes: a gRPC message has at most {} bytes", u32::MAX)));
+        }
+        if limits.requests_in_flight_bytes < limits.request_bytes {
+            return Err(WrongSettings(String::from(
+                "limits.requests_in_flight_bytes: is less than limits.request_bytes, so no request of that size could come in",
+            )));
+        }
+        tracing_subscriber::EnvFilter::try_new(&log.filter)
+            .map_err(|error| WrongSettings(format!("log.filter: {error}")))?;
+        Ok(())
+    }
+}
+
+impl Limits {
+    /// The bound on a request's time, if there is one.
+    pub fn request_time(&self) -> Option<Duration> {
+        (self.request_seconds > 0).then(|| Duration::from_secs(self.request_seconds))
+    }
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+/// Settings that cannot be used: one sentence that names the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongSettings(pub String);
+
+impl fmt::Display for WrongSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongSettings {}

@@ -1,0 +1,119 @@
+//! Reading requests off the wire: what cannot be read is the caller's error, and what would unfold into far
+//! more memory than it has bytes is refused before it does.
+
+use std::marker::PhantomData;
+use std::sync::LazyLock;
+
+use bytes::Buf;
+use prost::Message;
+use prost::encoding::{WireType, decode_key, decode_varint};
+use prost_reflect::{DescriptorPool, Kind, MessageDescriptor};
+use tonic::Status;
+use tonic::codec::{Codec, DecodeBuf, Decoder};
+use tonic_prost::{ProstCodec, ProstEncoder};
+
+use crate::wire::DESCRIPTORS;
+
+/// Requests shorter than this cannot hold enough parts to matter.
+const COUNTED_FROM_BYTES: usize = 256 * 1024;
+
+/// Messages inside one request. An empty one takes two bytes on the wire and up to some hundred in memory.
+const MAX_PARTS: usize = 1_000_000;
+
+/// As deep as prost goes.
+const MAX_DEPTH: usize = 100;
+
+/// The protobuf codec of tonic with [`RequestDecoder`] on the way in.
+#[derive(Debug)]
+pub struct RequestCodec<T, U>(PhantomData<(T, U)>);
+
+impl<T, U> Default for RequestCodec<T, U> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T, U> Codec for RequestCodec<T, U>
+where
+    T: Message + Send + 'static,
+    U: Message + prost::Name + Default + Send + 'static,
+{
+    type Encode = T;
+    type Decode = U;
+    type Encoder = ProstEncoder<T>;
+    type Decoder = RequestDecoder<U>;
+
+    fn encoder(&mut self) -> Self::Encoder {
+        ProstCodec::<T, U>::raw_encoder(tonic::codec::BufferSettings::default())
+    }
+
+    fn decoder(&mut self) -> Self::Decoder {
+        RequestDecoder(PhantomData)
+    }
+}
+
+/// Reads one message; what is malformed is INVALID_ARGUMENT with the path of the field, where tonic's own
+/// decoder says INTERNAL.
+#[derive(Debug)]
+pub struct RequestDecoder<U>(PhantomData<U>);
+
+impl<U: Message + prost::Name + Default> Decoder for RequestDecoder<U> {
+    type Item = U;
+    type Error = Status;
+
+    fn decode(&mut self, buf: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
+        if buf.remaining() >= COUNTED_FROM_BYTES {
+            // The buffer of a whole message is one piece.
+            check_parts(&U::full_name(), buf.chunk())?;
+        }
+        U::decode(buf).map(Some).map_err(|error| Status::invalid_argument(format!("the request is not a valid {}: {error}", U::NAME)))
+    }
+}
+
+fn check_parts(name: &str, bytes: &[u8]) -> Result<(), Status> {
+    static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
+        DescriptorPool::decode(DESCRIPTORS).expect("the build made these descriptors, and a test reads them")
+    });
+    let Some(message) = POOL.get_message_by_name(name) else { return Ok(()) };
+    match count_parts(&message, bytes) {
+        Some(parts) if parts > MAX_PARTS => Err(Status::resource_exhausted(format!(
+            "the request has more than {MAX_PARTS} messages inside; split it"
+        ))),
+        // What is malformed is left to the decoder, which says where.
+        _ => Ok(()),
+    }
+}
+
+/// Messages inside `bytes`, counted no further than just over [`MAX_PARTS`]; `None` when malformed.
+fn count_parts(message: &MessageDescriptor, bytes: &[u8]) -> Option<usize> {
+    let mut parts = 0;
+    let mut open = vec![(message.clone(), bytes)];
+    while let Some((message, rest)) = open.last_mut() {
+        if !rest.has_remaining() {
+            open.pop();
+            continue;
+        }
+        let (number, wire_type) = decode_key(rest).ok()?;
+        match wire_type {
+            WireType::Varint => {
+                decode_varint(rest).ok()?;
+            }
+            WireType::SixtyFourBit => *rest = rest.get(8..)?,
+            WireType::ThirtyTwoBit => *rest = rest.get(4..)?,
+            WireType::LengthDelimited => {
+                let length = usize::try_from(decode_varint(rest).ok()?).ok()?;
+                let (inside, after) = (rest.get(..length)?, rest.get(length..)?);
+                *rest = after;
+                if let Some(Kind::Message(part)) = message.get_field(number).map(|field| field.kind()) {
+                    parts += 1;
+                    if parts > MAX_PARTS || open.len() > MAX_DEPTH {
+                        return Some(parts);
+                    }
+                    open.push((part, inside));
+                }
+            }
+            WireType::StartGroup | WireType::EndGroup => return None,
+        }
+    }
+    Some(parts)
+}
