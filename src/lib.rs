@@ -4,3 +4,5 @@
 //! no async, no I/O, no wire types.
 
 pub mod metrics;
+#[cfg(feature = "server")]
+pub mod wire;
