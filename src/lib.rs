@@ -6,3 +6,5 @@
 #[cfg(feature = "server")]
 pub mod judge;
 pub mod metrics;
+#[cfg(feature = "server")]
+pub mod wire;
