@@ -13,6 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     compiler.include_imports(true).include_source_info(true).open_file("rapideval/v1/service.proto")?;
     tonic_prost_build::configure()
         .generate_default_stubs(true)
+        .codec_path("crate::server::codec::RequestCodec")
         .enum_attribute(
             ".rapideval.v1.EvaluateInstancesRequest.metric_inputs",
             "#[derive(strum::IntoStaticStr)] #[strum(serialize_all = \"snake_case\")]",

@@ -1,3 +1,10 @@
 //! The `rapid-eval` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    rapid_eval::cli::run()
+}

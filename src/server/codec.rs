@@ -2,17 +2,16 @@
 //! more memory than it has bytes is refused before it does.
 
 use std::marker::PhantomData;
-use std::sync::LazyLock;
 
 use bytes::Buf;
 use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
-use prost_reflect::{DescriptorPool, Kind, MessageDescriptor};
+use prost_reflect::{Kind, MessageDescriptor};
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic_prost::{ProstCodec, ProstEncoder};
 
-use crate::wire::DESCRIPTORS;
+use crate::wire::json::pool;
 
 /// Requests shorter than this cannot hold enough parts to matter.
 const COUNTED_FROM_BYTES: usize = 256 * 1024;
@@ -71,10 +70,7 @@ impl<U: Message + prost::Name + Default> Decoder for RequestDecoder<U> {
 }
 
 fn check_parts(name: &str, bytes: &[u8]) -> Result<(), Status> {
-    static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
-        DescriptorPool::decode(DESCRIPTORS).expect("the build made these descriptors, and a test reads them")
-    });
-    let Some(message) = POOL.get_message_by_name(name) else { return Ok(()) };
+    let Some(message) = pool().get_message_by_name(name) else { return Ok(()) };
     match count_parts(&message, bytes) {
         Some(parts) if parts > MAX_PARTS => Err(Status::resource_exhausted(format!(
             "the request has more than {MAX_PARTS} messages inside; split it"

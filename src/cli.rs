@@ -1,0 +1,216 @@
+//! What the `rapid-eval` command does, verb by verb.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Read, Write};
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+use crate::catalog;
+use crate::config::{AdminListen, LogFormat, Settings};
+use crate::evaluate::Evaluator;
+use crate::server::Server;
+use crate::wire::json;
+
+/// Wrong usage or configuration, as in BSD's sysexits.
+const EXIT_USAGE: u8 = 64;
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(name = "rapid-eval", version, about = "Self-hosted evaluation of LLM outputs over gRPC", long_about = None)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Serve until SIGTERM or SIGINT (the default)
+    Serve,
+    /// Answer one EvaluateInstancesRequest in JSON, without a server
+    Evaluate {
+        /// A file, or - for standard input
+        #[arg(default_value = "-")]
+        file: PathBuf,
+    },
+    /// List the metrics: name, kind, scale, inputs, reference
+    Metrics,
+    /// Check the configuration and say what is wrong with it
+    CheckConfig,
+}
+
+/// Flags that overrule the configuration file and the environment.
+#[derive(Debug, Args)]
+struct Flags {
+    /// Configuration in TOML
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// Address of gRPC and gRPC-Web
+    #[arg(long, value_name = "ADDR", global = true)]
+    listen: Option<SocketAddr>,
+    /// Address of /livez and /readyz, or off
+    #[arg(long, value_name = "ADDR|off", global = true)]
+    admin_listen: Option<AdminListen>,
+    /// Listen where other machines can reach the service, without TLS and without keys
+    #[arg(long, global = true)]
+    insecure_public: bool,
+}
+
+/// Reads the command line, does what it says, and tells how it went.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // To the reader of a closed pipe nothing can be said.
+            let _ = error.print();
+            return match error.kind() {
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+                _ => ExitCode::from(EXIT_USAGE),
+            };
+        }
+    };
+    let settings = match cli.flags.settings() {
+        Ok(settings) => settings,
+        Err(wrong) => {
+            complain(wrong);
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    let outcome = match cli.verb.unwrap_or(Verb::Serve) {
+        Verb::Serve => serve(settings),
+        Verb::Evaluate { file } => evaluate(&file, settings),
+        Verb::Metrics => print(&metrics_table()),
+        Verb::CheckConfig => print("the configuration is good\n"),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Flags {
+    fn settings(&self) -> Result<Settings, crate::config::WrongSettings> {
+        Settings::load(self.config.as_deref(), |settings| {
+            let server = &mut settings.server;
+            server.listen = self.listen.unwrap_or(server.listen);
+            server.admin_listen = self.admin_listen.unwrap_or(server.admin_listen);
+            server.insecure_public |= self.insecure_public;
+        })
+    }
+}
+
+#[tokio::main]
+async fn serve(settings: Settings) -> std::io::Result<()> {
+    log(&settings);
+    let stop = stop_signals()?;
+    let evaluator = Arc::new(evaluator(&settings)?);
+    let server = Server::bind(settings, evaluator).await?;
+    let address = server.address()?;
+    let admin = server.admin_address().map_or(String::new(), |admin| format!(", admin on http://{admin}"));
+    complain(format_args!(
+        "ready on {address}{admin}; no judge configured; try: grpcurl -plaintext -d '{{\"rouge_input\": \
+         {{\"metric_spec\": {{\"rouge_type\": \"rougeL\"}}, \"instances\": [{{\"prediction\": \"the cat\", \
+         \"reference\": \"the cat sat\"}}]}}}}' {address} rapideval.v1.EvaluationService/EvaluateInstances"
+    ));
+    server.run(stop).await;
+    Ok(())
+}
+
+#[tokio::main]
+async fn evaluate(file: &Path, settings: Settings) -> std::io::Result<()> {
+    let mut text = String::new();
+    if file == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text)?;
+    } else {
+        text = std::fs::read_to_string(file)
+            .map_err(|error| std::io::Error::other(format!("{} cannot be read: {error}", file.display())))?;
+    }
+    let request = json::read(&text).map_err(std::io::Error::other)?;
+    let response = evaluator(&settings)?.evaluate(request).await.map_err(std::io::Error::other)?;
+    let response = json::write(&response).map_err(std::io::Error::other)?;
+    print(&format!("{response}\n"))
+}
+
+fn evaluator(settings: &Settings) -> std::io::Result<Evaluator> {
+    let threads = match settings.server.workers {
+        0 => std::thread::available_parallelism().map_or(2, NonZero::get),
+        threads => threads,
+    };
+    Evaluator::start(settings.limits.clone(), threads)
+}
+
+fn metrics_table() -> String {
+    let header = ["METRIC", "KIND", "SCALE", "INPUTS", "REFERENCE"];
+    let rows: Vec<[&str; 5]> = catalog::COMPUTED
+        .iter()
+        .map(|metric| [metric.name, metric.kind.name(), metric.scale, metric.inputs, metric.reference])
+        .collect();
+    let width = |column: usize| {
+        let cell = |row: &[&str; 5]| row.get(column).map_or(0, |cell| cell.chars().count());
+        rows.iter().chain([&header]).map(cell).max().unwrap_or_default()
+    };
+    let widths = [width(0), width(1), width(2), width(3)];
+    let mut table = String::new();
+    for row in [&header].into_iter().chain(&rows) {
+        for (cell, width) in row.iter().zip(widths) {
+            table += &format!("{cell:width$}  ");
+        }
+        table += row.last().copied().unwrap_or_default();
+        table += "\n";
+    }
+    table
+}
+
+/// Raised by SIGTERM or SIGINT.
+fn stop_signals() -> std::io::Result<CancellationToken> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stop = CancellationToken::new();
+    let raise = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        raise.cancel();
+    });
+    Ok(stop)
+}
+
+fn log(settings: &Settings) {
+    let json = match settings.log.format {
+        LogFormat::Auto => !std::io::stderr().is_terminal(),
+        LogFormat::Pretty => false,
+        LogFormat::Json => true,
+    };
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(&settings.log.filter))
+        .with_writer(std::io::stderr);
+    if json {
+        lines.json().init();
+    } else {
+        lines.init();
+    }
+}
+
+fn print(text: &str) -> std::io::Result<()> {
+    std::io::stdout().lock().write_all(text.as_bytes())
+}
+
+/// One line for a person, on stderr.
+fn complain(line: impl Display) {
+    // With stderr closed there is nobody to tell.
+    let _ = writeln!(std::io::stderr().lock(), "rapid-eval: {line}");
+}

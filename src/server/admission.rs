@@ -1,0 +1,197 @@
+//! Who is let in: so many calls at one time, so many bytes in one message, so many bytes in all large ones.
+//! What is over a limit is refused at once with the limit's name.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::config::Limits;
+use crate::error::{Error, Kind};
+use crate::server::grpc::refuse;
+
+/// Messages shorter than this are not counted against the bytes in flight.
+const COUNTED_FROM_BYTES: usize = 64 * 1024;
+
+/// The unit in which bytes in flight are counted, so that the count fits a semaphore of 32 bits.
+const UNIT_BYTES: usize = 1024;
+
+/// When to try again after an overload.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Counts the calls and the bytes that are in.
+#[derive(Debug, Clone)]
+pub struct Admission {
+    calls: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+    limits: Arc<Limits>,
+}
+
+impl Admission {
+    /// Nobody is in yet.
+    pub fn new(limits: &Limits) -> Self {
+        let units = (limits.requests_in_flight_bytes / UNIT_BYTES).min(Semaphore::MAX_PERMITS);
+        Self {
+            calls: Arc::new(Semaphore::new(limits.concurrent_requests.min(Semaphore::MAX_PERMITS))),
+            bytes: Arc::new(Semaphore::new(units)),
+            limits: Arc::new(limits.clone()),
+        }
+    }
+}
+
+/// Lets a call in, or refuses it.
+pub async fn admit(State(admission): State<Admission>, request: Request, next: Next) -> Response {
+    let Ok(_call) = Arc::clone(&admission.calls).try_acquire_owned() else {
+        return refuse(overload(format!("limits.concurrent_requests = {} are reached", admission.limits.concurrent_requests)));
+    };
+    let held = Held { bytes: Arc::clone(&admission.bytes), permits: Arc::default(), limits: Arc::clone(&admission.limits) };
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(held.clone());
+    let request = Request::from_parts(parts, Body::new(Measured { inner: body, framing: Framing::default(), held: held.clone() }));
+    let response = next.run(request).await;
+    held.release();
+    response
+}
+
+fn overload(fact: String) -> Error {
+    Error { retry_after: Some(RETRY_AFTER), ..Error::new(Kind::ResourceExhausted, format!("overloaded: {fact}")) }
+}
+
+/// The bytes that one call holds; an extension of the request.
+#[derive(Debug, Clone)]
+pub struct Held {
+    bytes: Arc<Semaphore>,
+    permits: Arc<Mutex<Vec<OwnedSemaphorePermit>>>,
+    limits: Arc<Limits>,
+}
+
+impl Held {
+    /// Holds so many bytes, all in all, until the call is answered.
+    pub fn grow_to(&self, bytes: usize) -> Result<(), Error> {
+        if bytes < COUNTED_FROM_BYTES {
+            return Ok(());
+        }
+        let mut permits = self.permits.lock().unwrap_or_else(PoisonError::into_inner);
+        let held: usize = permits.iter().map(OwnedSemaphorePermit::num_permits).sum();
+        let more = bytes.div_ceil(UNIT_BYTES).saturating_sub(held);
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        let permit = Arc::clone(&self.bytes).try_acquire_many_owned(more).map_err(|_| {
+            overload(format!("limits.requests_in_flight_bytes = {} are reached", self.limits.requests_in_flight_bytes))
+        })?;
+        permits.push(permit);
+        Ok(())
+    }
+
+    fn release(&self) {
+        self.permits.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn announced(&self, bytes: usize) -> Result<(), Error> {
+        let limit = self.limits.request_bytes;
+        if bytes > limit {
+            let found = format!("the request message has {bytes} bytes, over limits.request_bytes = {limit}");
+            return Err(Error::new(Kind::ResourceExhausted, found));
+        }
+        self.grow_to(bytes)
+    }
+}
+
+/// A request body that knows the length of each gRPC message as soon as its five-byte prefix has come in.
+struct Measured {
+    inner: Body,
+    framing: Framing,
+    held: Held,
+}
+
+impl http_body::Body for Measured {
+    type Data = Bytes;
+    type Error = tonic::Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, tonic::Status>>> {
+        let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(cx)) else { return Poll::Ready(None) };
+        let frame = match frame {
+            Ok(frame) => frame,
+            // The connection or the stream is gone.
+            Err(error) => return Poll::Ready(Some(Err(tonic::Status::from_error(Box::new(error))))),
+        };
+        if let Some(data) = frame.data_ref() {
+            let Self { framing, held, .. } = &mut *self;
+            if let Err(error) = framing.read(data, |bytes| held.announced(bytes)) {
+                return Poll::Ready(Some(Err(error.into())));
+            }
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// Where in the sequence of prefixes and messages the body is.
+#[derive(Debug, Default)]
+struct Framing {
+    prefix: [u8; 5],
+    prefix_bytes: usize,
+    message_bytes: usize,
+}
+
+impl Framing {
+    fn read<E>(&mut self, mut data: &[u8], mut announced: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
+        while !data.is_empty() {
+            if self.message_bytes > 0 {
+                let skipped = self.message_bytes.min(data.len());
+                self.message_bytes -= skipped;
+                data = data.get(skipped..).unwrap_or_default();
+                continue;
+            }
+            while self.prefix_bytes < self.prefix.len() {
+                let Some((byte, rest)) = data.split_first() else { return Ok(()) };
+                if let Some(slot) = self.prefix.get_mut(self.prefix_bytes) {
+                    *slot = *byte;
+                }
+                self.prefix_bytes += 1;
+                data = rest;
+            }
+            let [_compressed, length @ ..] = self.prefix;
+            self.message_bytes = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+            self.prefix_bytes = 0;
+            announced(self.message_bytes)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_measured_however_their_bytes_arrive() {
+        let mut body = Vec::new();
+        for length in [3_u32, 0, 300] {
+            body.push(0);
+            body.extend(length.to_be_bytes());
+            body.extend(vec![7; length as usize]);
+        }
+        for piece in 1..body.len() {
+            let (mut framing, mut found) = (Framing::default(), Vec::new());
+            for data in body.chunks(piece) {
+                framing.read(data, |bytes| { found.push(bytes); Ok::<(), ()>(()) }).unwrap();
+            }
+            assert_eq!(found, [3, 0, 300], "in pieces of {piece}");
+        }
+    }
+}

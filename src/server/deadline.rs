@@ -1,0 +1,82 @@
+//! The caller's deadline: `grpc-timeout`, bounded by `limits.request_seconds`. When it passes, the work is
+//! dropped and the answer is DEADLINE_EXCEEDED.
+
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::HeaderMap;
+use tokio::time::Instant;
+
+use crate::error::{Error, Kind};
+use crate::server::grpc::refuse;
+
+/// When the answer is due; an extension of the request.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadline(pub Instant);
+
+/// Ends the call at its deadline.
+pub async fn keep(State(limit): State<Option<Duration>>, mut request: Request, next: Next) -> Response {
+    let asked = match timeout_of(request.headers()) {
+        Ok(asked) => asked,
+        Err(error) => return refuse(error),
+    };
+    let Some(time) = asked.into_iter().chain(limit).min() else { return next.run(request).await };
+    let deadline = Instant::now() + time;
+    request.extensions_mut().insert(Deadline(deadline));
+    tokio::time::timeout_at(deadline, next.run(request)).await.unwrap_or_else(|_| {
+        let bound = if asked == Some(time) { "the caller's deadline of" } else { "limits.request_seconds =" };
+        refuse(Error::new(Kind::DeadlineExceeded, format!("not answered within {bound} {time:?}")))
+    })
+}
+
+/// At most eight digits and a unit, as the gRPC protocol has it.
+fn timeout_of(headers: &HeaderMap) -> Result<Option<Duration>, Error> {
+    let Some(value) = headers.get("grpc-timeout") else { return Ok(None) };
+    let read = || {
+        let text = value.to_str().ok()?;
+        let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let amount: u64 = digits.parse().ok()?;
+        Some(match unit {
+            "H" => Duration::from_secs(amount * 3600),
+            "M" => Duration::from_secs(amount * 60),
+            "S" => Duration::from_secs(amount),
+            "m" => Duration::from_millis(amount),
+            "u" => Duration::from_micros(amount),
+            "n" => Duration::from_nanos(amount),
+            _ => return None,
+        })
+    };
+    read().map(Some).ok_or_else(|| Error::bad_request("grpc-timeout", "is not up to eight digits and one of H M S m u n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<Option<Duration>> {
+        let headers = HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), text.parse().unwrap())]);
+        timeout_of(&headers).ok()
+    }
+
+    #[test]
+    fn every_unit_of_the_protocol_is_read() {
+        assert_eq!(read("2H"), Some(Some(Duration::from_secs(7200))));
+        assert_eq!(read("3M"), Some(Some(Duration::from_secs(180))));
+        assert_eq!(read("99999999S"), Some(Some(Duration::from_secs(99_999_999))));
+        assert_eq!(read("500m"), Some(Some(Duration::from_millis(500))));
+        assert_eq!(read("7u"), Some(Some(Duration::from_micros(7))));
+        assert_eq!(read("0n"), Some(Some(Duration::ZERO)));
+    }
+
+    #[test]
+    fn what_is_no_timeout_is_refused() {
+        for text in ["", "S", "5", "5s", "-1S", "+1S", "999999999S", "1.5S"] {
+            assert_eq!(read(text), None, "{text:?}");
+        }
+    }
+}

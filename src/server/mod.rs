@@ -1,0 +1,108 @@
+//! The doors: one port for callers, one for operators.
+
+pub mod admission;
+pub mod codec;
+pub mod deadline;
+pub mod grpc;
+pub mod health;
+pub mod listen;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tonic_web::GrpcWebLayer;
+use tower::ServiceBuilder;
+
+use crate::config::{AdminListen, Settings};
+use crate::evaluate::Evaluator;
+use crate::server::admission::{Admission, admit};
+use crate::server::health::Health;
+use crate::server::listen::Connections;
+
+/// A service whose ports are open.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    admin: Option<TcpListener>,
+    settings: Settings,
+    evaluator: Arc<Evaluator>,
+    health: Health,
+}
+
+impl Server {
+    /// Opens the ports. Callers who connect from now on are answered once [`Server::run`] goes.
+    pub async fn bind(settings: Settings, evaluator: Arc<Evaluator>) -> std::io::Result<Self> {
+        let listener = bind(settings.server.listen).await?;
+        let admin = match settings.server.admin_listen {
+            AdminListen::Off => None,
+            AdminListen::At(address) => Some(bind(address).await?),
+        };
+        Ok(Self { listener, admin, settings, evaluator, health: Health::default() })
+    }
+
+    /// Where callers reach the service.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Where operators reach the service.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
+    /// Serves until `stop`; then says "not ready", lets calls in flight end, and returns.
+    pub async fn run(self, stop: CancellationToken) {
+        let Self { listener, admin, settings, evaluator, health } = self;
+        let close = CancellationToken::new();
+        let connections = Connections {
+            limit: settings.limits.connections,
+            max_age: seconds(settings.server.max_connection_age_seconds),
+            drain: Duration::from_secs(settings.server.drain_seconds),
+        };
+        let router = callers(&settings, evaluator, &health).await;
+        health.set_ready(true).await;
+        let turn_away = async {
+            stop.cancelled().await;
+            health.set_ready(false).await;
+            tokio::time::sleep(Duration::from_secs(settings.server.not_ready_seconds)).await;
+            close.cancel();
+        };
+        let operators = admin.map(|listener| tokio::spawn(health::serve_admin(listener, health.clone())));
+        tokio::join!(listen::serve(listener, router, connections, close.clone()), turn_away);
+        if let Some(operators) = operators {
+            operators.abort();
+        }
+    }
+}
+
+/// What callers reach: the evaluation service under its three names, health, reflection.
+async fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health) -> Router {
+    // From the outside in: gRPC-Web becomes gRPC before anything looks at it; the deadline covers all that
+    // comes after; a panic is caught inside the deadline, and the place taken by a call is given back after it.
+    let evaluation = grpc::routes(evaluator, settings.limits.request_bytes).layer(
+        ServiceBuilder::new()
+            .layer(from_fn_with_state(settings.limits.request_time(), deadline::keep))
+            .layer(from_fn_with_state(Admission::new(&settings.limits), admit))
+            .layer(from_fn(grpc::catch_panic)),
+    );
+    let mut routes = evaluation.merge(health.routes().await);
+    if settings.server.reflection {
+        routes = routes.merge(grpc::reflection());
+    }
+    routes.layer(GrpcWebLayer::new()).fallback(grpc::unknown)
+}
+
+async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| std::io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))
+}
+
+fn seconds(setting: u64) -> Option<Duration> {
+    (setting > 0).then(|| Duration::from_secs(setting))
+}

@@ -1,0 +1,41 @@
+//! Proto-JSON of the wire's messages, both ways.
+
+use std::sync::LazyLock;
+
+use prost::{Message, Name};
+use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor, SerializeOptions};
+
+use crate::error::{Error, quoted};
+use crate::wire::DESCRIPTORS;
+
+/// The descriptors of all three packages.
+pub fn pool() -> &'static DescriptorPool {
+    static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
+        DescriptorPool::decode(DESCRIPTORS).expect("the build made these descriptors, and a test reads them")
+    });
+    &POOL
+}
+
+/// Reads a message: camelCase and snake_case keys, enums by name or number, `null` = not set. Unknown keys and
+/// two members of one oneof are errors.
+pub fn read<M: Message + Name + Default>(json: &str) -> Result<M, Error> {
+    let mut reader = serde_json::Deserializer::from_str(json);
+    let message = DynamicMessage::deserialize_with_options(descriptor::<M>(), &mut reader, &DeserializeOptions::new())
+        .and_then(|message| reader.end().map(|()| message))
+        .map_err(|error| Error::bad_request("", format!("not a {} in JSON: {}", M::NAME, quoted(&error.to_string()))))?;
+    message.transcode_to().map_err(Error::internal)
+}
+
+/// Writes a message: camelCase keys, enums by name, a score of 0 printed, what is not set left out.
+pub fn write<M: Message + Name>(message: &M) -> Result<String, Error> {
+    let mut dynamic = DynamicMessage::new(descriptor::<M>());
+    dynamic.transcode_from(message).map_err(Error::internal)?;
+    let mut json = Vec::new();
+    let mut writer = serde_json::Serializer::pretty(&mut json);
+    dynamic.serialize_with_options(&mut writer, &SerializeOptions::new()).map_err(Error::internal)?;
+    String::from_utf8(json).map_err(Error::internal)
+}
+
+fn descriptor<M: Name>() -> MessageDescriptor {
+    pool().get_message_by_name(&M::full_name()).expect("every message of the crate is in its own descriptors")
+}

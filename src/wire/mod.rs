@@ -1,0 +1,73 @@
+//! The messages on the wire, generated from `proto/`, and small helpers to read them.
+
+pub mod json;
+
+use crate::error::Error;
+use v1::part::Data;
+
+/// Package `rapideval.v1`: the service, its oneofs, and every message they reach.
+#[expect(missing_docs, reason = "the comments are on their way")]
+#[expect(clippy::allow_attributes, reason = "tonic's generator writes `allow` into its services")]
+#[expect(clippy::large_enum_variant, reason = "`MetricSource` is as large as the metric it holds")]
+pub mod v1 {
+    tonic::include_proto!("rapideval.v1");
+}
+
+/// The descriptors of all three packages: ours, and the two of Google's derived from it.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// The field's value, or INVALID_ARGUMENT that names the field. Present but empty is a value.
+pub fn required<T>(value: Option<T>, field: &str) -> Result<T, Error> {
+    value.ok_or_else(|| Error::bad_request(field, "is required and not set"))
+}
+
+/// The text of a part, when it is text.
+pub fn part_text(part: &v1::Part) -> Option<&str> {
+    match part.data.as_ref()? {
+        Data::Text(text) => Some(text),
+        Data::InlineData(_)
+        | Data::FileData(_)
+        | Data::FunctionCall(_)
+        | Data::FunctionResponse(_)
+        | Data::ExecutableCode(_)
+        | Data::CodeExecutionResult(_) => None,
+    }
+}
+
+/// An instance of the metrics that compare one text with another.
+pub trait Pair {
+    /// The text under evaluation; `None` when not set.
+    fn prediction(&self) -> Option<&str>;
+
+    /// The text it is compared with; `None` when not set.
+    fn reference(&self) -> Option<&str>;
+
+    /// Bytes of both.
+    fn bytes(&self) -> usize {
+        self.prediction().map_or(0, str::len) + self.reference().map_or(0, str::len)
+    }
+}
+
+macro_rules! pairs {
+    ($($instance:ident),* $(,)?) => {$(
+        impl Pair for v1::$instance {
+            fn prediction(&self) -> Option<&str> {
+                self.prediction.as_deref()
+            }
+
+            fn reference(&self) -> Option<&str> {
+                self.reference.as_deref()
+            }
+        }
+    )*};
+}
+
+pairs!(
+    ExactMatchInstance,
+    BleuInstance,
+    RougeInstance,
+    ToolCallValidInstance,
+    ToolNameMatchInstance,
+    ToolParameterKeyMatchInstance,
+    ToolParameterKvMatchInstance,
+);
