@@ -4,6 +4,8 @@
 //! for a plain call, and `score_until(…, stop)` for a caller who may lose interest while a long
 //! text is being worked on.
 
+pub mod intern;
+
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
