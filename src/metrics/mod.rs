@@ -4,6 +4,14 @@
 //! for a plain call, and `score_until(…, stop)` for a caller who may lose interest while a long
 //! text is being worked on.
 
+pub mod bleu;
+pub mod exact_match;
+pub mod intern;
+pub mod json;
+pub mod ratio;
+pub mod tool_call;
+pub mod trajectory;
+
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
