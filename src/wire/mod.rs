@@ -6,7 +6,6 @@ use crate::error::Error;
 use v1::part::Data;
 
 /// Package `rapideval.v1`: the service, its oneofs, and every message they reach.
-#[expect(missing_docs, reason = "the comments are on their way")]
 #[expect(clippy::allow_attributes, reason = "tonic's generator writes `allow` into its services")]
 #[expect(clippy::large_enum_variant, reason = "`MetricSource` is as large as the metric it holds")]
 pub mod v1 {
