@@ -11,6 +11,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).include_source_info(true).open_file("rapideval/v1/service.proto")?;
+    let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
+    std::fs::write(out.join("descriptors.bin"), compiler.encode_file_descriptor_set())?;
+    let mut config = tonic_prost_build::Config::new();
+    config.enable_type_names();
     tonic_prost_build::configure()
         .generate_default_stubs(true)
         .codec_path("crate::server::codec::RequestCodec")
@@ -24,6 +28,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         )
         // The largest message of all, and rarely sent: without the box it would swell every request.
         .boxed(".rapideval.v1.AutoraterConfig.generation_config")
-        .compile_fds(compiler.file_descriptor_set())?;
+        .compile_fds_with_config(compiler.file_descriptor_set(), config)?;
     Ok(())
 }

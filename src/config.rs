@@ -170,13 +170,14 @@ impl Settings {
             })?;
             sources = sources.add_source(config::File::from_str(&text, config::FileFormat::Toml));
         }
-        let environment =
-            config::Environment::with_prefix(ENVIRONMENT_PREFIX).prefix_separator("__").separator("__").try_parsing(true);
-        let mut settings: Self = sources
-            .add_source(environment)
-            .build()
-            .and_then(config::Config::try_deserialize)
-            .map_err(|error| WrongSettings(format!("{error} (from {ENVIRONMENT_PREFIX}__SECTION__KEY)")))?;
+        let environment = config::Environment::with_prefix(ENVIRONMENT_PREFIX)
+            .prefix_separator("__")
+            .separator("__")
+            .try_parsing(true);
+        let mut settings: Self =
+            sources.add_source(environment).build().and_then(config::Config::try_deserialize).map_err(
+                |error| WrongSettings(format!("{error} (from {ENVIRONMENT_PREFIX}__SECTION__KEY)")),
+            )?;
         flags(&mut settings);
         settings.check()?;
         Ok(settings)
@@ -202,7 +203,10 @@ impl Settings {
             return Err(WrongSettings(format!("{key}: 0 would refuse every request")));
         }
         if limits.request_bytes > u32::MAX as usize {
-            return Err(WrongSettings(format!("limits.request_bytes: a gRPC message has at most {} bytes", u32::MAX)));
+            return Err(WrongSettings(format!(
+                "limits.request_bytes: a gRPC message has at most {} bytes",
+                u32::MAX
+            )));
         }
         if limits.requests_in_flight_bytes < limits.request_bytes {
             return Err(WrongSettings(String::from(

@@ -1,6 +1,7 @@
 //! What can go wrong with a request, and the only place that knows gRPC codes and HTTP statuses.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ pub struct Error {
     /// When asking again makes sense.
     pub retry_after: Option<Duration>,
     /// A stable upper-case word for programs and facts beside it, sent as `google.rpc.ErrorInfo`.
-    pub reason: Option<Reason>,
+    pub reason: Option<Box<Reason>>,
     /// For the log, never for the caller.
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -98,9 +99,8 @@ impl Kind {
             Self::Unimplemented => http::StatusCode::NOT_IMPLEMENTED,
             Self::Unavailable => http::StatusCode::SERVICE_UNAVAILABLE,
             Self::DeadlineExceeded => http::StatusCode::GATEWAY_TIMEOUT,
-            Self::Cancelled => {
-                http::StatusCode::from_u16(499).expect("499 is between 100 and 999, all that is asked of a status")
-            }
+            Self::Cancelled => http::StatusCode::from_u16(499)
+                .expect("499 is between 100 and 999, all that is asked of a status"),
             Self::Internal => http::StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -167,7 +167,11 @@ impl Error {
             details.set_retry_info(Some(retry_after));
         }
         if let Some(reason) = &self.reason {
-            details.set_error_info(reason.word, ERROR_DOMAIN, reason.facts.iter().cloned());
+            details.set_error_info(
+                reason.word,
+                ERROR_DOMAIN,
+                reason.facts.iter().cloned().collect::<HashMap<_, _>>(),
+            );
         }
         details
     }
@@ -182,7 +186,9 @@ impl From<Error> for tonic::Status {
 impl From<Unscored> for Error {
     fn from(unscored: Unscored) -> Self {
         match unscored {
-            Unscored::Stopped => Self::new(Kind::Cancelled, "stopped: the caller has gone or its deadline has passed"),
+            Unscored::Stopped => {
+                Self::new(Kind::Cancelled, "stopped: the caller has gone or its deadline has passed")
+            }
             Unscored::OverLimit { .. } => Self::new(Kind::ResourceExhausted, unscored.to_string()),
         }
     }
@@ -214,7 +220,8 @@ mod tests {
 
     #[test]
     fn a_path_grows_from_the_inside_out() {
-        let error = Error::bad_request("prediction", "is not set").within("instances[2]").within("rouge_input");
+        let error =
+            Error::bad_request("prediction", "is not set").within("instances[2]").within("rouge_input");
         assert_eq!(error.text(), "rouge_input.instances[2].prediction: is not set");
     }
 

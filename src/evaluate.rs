@@ -27,18 +27,28 @@ impl Evaluator {
     }
 
     /// One value per instance, in order; or, in the unified form, one result per metric, in order.
-    pub async fn evaluate(&self, request: EvaluateInstancesRequest) -> Result<EvaluateInstancesResponse, Error> {
+    pub async fn evaluate(
+        &self,
+        request: EvaluateInstancesRequest,
+    ) -> Result<EvaluateInstancesResponse, Error> {
         let EvaluateInstancesRequest {
-            metric_inputs, metrics, instance, metric_sources, include_details, ..
+            metric_inputs,
+            metrics,
+            instance,
+            metric_sources,
+            include_details,
+            ..
         } = request;
         let unified = !(metrics.is_empty() && metric_sources.is_empty());
         match metric_inputs {
-            Some(_) if unified => {
-                Err(Error::bad_request("metrics", "is set beside a metric's input; send one of the two forms"))
-            }
+            Some(_) if unified => Err(Error::bad_request(
+                "metrics",
+                "is set beside a metric's input; send one of the two forms",
+            )),
             Some(inputs) => {
                 let metric: &'static str = (&inputs).into();
-                let results = self.metric(inputs, include_details).await.map_err(|error| error.within(metric))?;
+                let results =
+                    self.metric(inputs, include_details).await.map_err(|error| error.within(metric))?;
                 Ok(EvaluateInstancesResponse { evaluation_results: Some(results), ..Default::default() })
             }
             None if unified => Ok(EvaluateInstancesResponse {
@@ -55,7 +65,9 @@ impl Evaluator {
     async fn metric(&self, inputs: MetricInputs, details: bool) -> Result<EvaluationResults, Error> {
         use EvaluationResults as Results;
         Ok(match inputs {
-            MetricInputs::ExactMatchInput(input) => Results::ExactMatchResults(self.exact_match(input).await?),
+            MetricInputs::ExactMatchInput(input) => {
+                Results::ExactMatchResults(self.exact_match(input).await?)
+            }
             MetricInputs::BleuInput(input) => Results::BleuResults(self.bleu(input, details).await?),
             MetricInputs::RougeInput(input) => Results::RougeResults(self.rouge(input, details).await?),
             MetricInputs::FluencyInput(_)

@@ -37,7 +37,8 @@ impl Workers {
     /// A pool of `threads` threads, at least two: one is always free of long texts.
     pub fn start(threads: usize) -> std::io::Result<Self> {
         let threads = threads.max(2);
-        let queue = Arc::new(Queue { state: Mutex::default(), wake: Condvar::new(), long_lanes: threads - 1 });
+        let queue =
+            Arc::new(Queue { state: Mutex::default(), wake: Condvar::new(), long_lanes: threads - 1 });
         for number in 0..threads {
             let queue = Arc::clone(&queue);
             thread::Builder::new().name(format!("metrics-{number}")).spawn(move || queue.work())?;
@@ -98,12 +99,14 @@ fn unanswered() -> Error {
 
 /// A panic in a metric is that call's INTERNAL and nobody else's.
 fn guarded<S>(score: impl FnOnce() -> Result<S, Error>) -> Result<S, Error> {
-    catch_unwind(AssertUnwindSafe(score)).unwrap_or_else(|panic| Err(Error::internal(panic_text(panic.as_ref()))))
+    catch_unwind(AssertUnwindSafe(score))
+        .unwrap_or_else(|panic| Err(Error::internal(panic_text(panic.as_ref()))))
 }
 
 /// The words of a panic, for the log.
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let words = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let words =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("panic: {}", words.unwrap_or("no message"))
 }
 
@@ -146,7 +149,11 @@ impl Queue {
 
     fn put(&self, work: Arc<dyn Work>, long: bool) {
         let mut lanes = self.lock();
-        if long { lanes.long.push_back(work) } else { lanes.short.push_back(work) }
+        if long {
+            lanes.long.push_back(work)
+        } else {
+            lanes.short.push_back(work)
+        }
         drop(lanes);
         self.wake.notify_one();
     }
@@ -196,14 +203,17 @@ trait Work: Send + Sync {
     fn stop(&self);
 }
 
+/// What is known so far, a place per item.
+type Scores<S> = Vec<Option<Result<S, Error>>>;
+
 struct Call<T, S, F> {
     items: Vec<T>,
     score: F,
     next: AtomicUsize,
-    scores: Mutex<Vec<Option<Result<S, Error>>>>,
+    scores: Mutex<Scores<S>>,
     unfinished: AtomicUsize,
     stop: AtomicBool,
-    done: Mutex<Option<oneshot::Sender<Vec<Option<Result<S, Error>>>>>>,
+    done: Mutex<Option<oneshot::Sender<Scores<S>>>>,
 }
 
 impl<T, S, F> Work for Call<T, S, F>
@@ -264,7 +274,8 @@ mod tests {
     async fn scores_come_in_the_order_of_the_items() {
         let workers = Workers::start(3).unwrap();
         let items: Vec<usize> = (0..5_000).collect();
-        let scores = workers.score_each(items, |_| 100, |index, item, _| Ok((index, item * 2))).await.unwrap();
+        let scores =
+            workers.score_each(items, |_| 100, |index, item, _| Ok((index, item * 2))).await.unwrap();
         assert!(scores.iter().enumerate().all(|(index, score)| *score == (index, index * 2)));
     }
 
@@ -272,10 +283,12 @@ mod tests {
     async fn a_panic_is_one_calls_internal_error_and_the_pool_lives_on() {
         let workers = Workers::start(2).unwrap();
         for items in [vec![String::from("short")], vec![long("a"), long("b")]] {
-            let failed = workers.score_each(items, String::len, |_, _, _| -> Result<(), Error> { panic!("boom") });
+            let failed =
+                workers.score_each(items, String::len, |_, _, _| -> Result<(), Error> { panic!("boom") });
             assert_eq!(failed.await.unwrap_err().kind, Kind::Internal);
         }
-        let scores = workers.score_each(vec![long("a")], String::len, |_, text, _| Ok(text.len())).await.unwrap();
+        let scores =
+            workers.score_each(vec![long("a")], String::len, |_, text, _| Ok(text.len())).await.unwrap();
         assert_eq!(scores, [AT_ONCE_BYTES]);
     }
 

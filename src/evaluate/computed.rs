@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Kind, quoted};
 use crate::evaluate::Evaluator;
-use crate::metrics::tool_call::Ratio;
+use crate::metrics::ratio::Ratio;
 use crate::metrics::{Stop, Unscored, bleu, exact_match, rouge, tool_call, trajectory};
 use crate::wire::v1::*;
 use crate::wire::{Pair, required};
@@ -30,23 +30,36 @@ impl Evaluator {
         let options = rouge_options(&input.metric_spec.unwrap_or_default())?;
         let score = move |prediction: &str, reference: &str, stop: Stop<'_>| {
             let score = rouge::score_until(prediction, reference, &options, stop)?;
-            Ok(RougeMetricValue { score: wire(score.f_measure), details: details.then(|| rouge_details(&score)) })
+            Ok(RougeMetricValue {
+                score: wire(score.f_measure),
+                details: details.then(|| rouge_details(&score)),
+            })
         };
         Ok(RougeResults { rouge_metric_values: self.score_pairs(input.instances, score).await? })
     }
 
-    pub(super) async fn tool_call_valid(&self, input: ToolCallValidInput) -> Result<ToolCallValidResults, Error> {
+    pub(super) async fn tool_call_valid(
+        &self,
+        input: ToolCallValidInput,
+    ) -> Result<ToolCallValidResults, Error> {
         let score = |prediction: &str, _: &str, stop: Stop<'_>| {
             Ok(ToolCallValidMetricValue { score: wire(tool_call::valid(prediction, stop)?) })
         };
-        Ok(ToolCallValidResults { tool_call_valid_metric_values: self.score_pairs(input.instances, score).await? })
+        Ok(ToolCallValidResults {
+            tool_call_valid_metric_values: self.score_pairs(input.instances, score).await?,
+        })
     }
 
-    pub(super) async fn tool_name_match(&self, input: ToolNameMatchInput) -> Result<ToolNameMatchResults, Error> {
+    pub(super) async fn tool_name_match(
+        &self,
+        input: ToolNameMatchInput,
+    ) -> Result<ToolNameMatchResults, Error> {
         let score = |prediction: &str, reference: &str, stop: Stop<'_>| {
             Ok(ToolNameMatchMetricValue { score: wire(tool_call::name_match(prediction, reference, stop)?) })
         };
-        Ok(ToolNameMatchResults { tool_name_match_metric_values: self.score_pairs(input.instances, score).await? })
+        Ok(ToolNameMatchResults {
+            tool_name_match_metric_values: self.score_pairs(input.instances, score).await?,
+        })
     }
 
     pub(super) async fn tool_parameter_key_match(
@@ -87,10 +100,14 @@ impl Evaluator {
         input: TrajectoryExactMatchInput,
     ) -> Result<TrajectoryExactMatchResults, Error> {
         let instances = input.instances.into_iter().map(|i| (i.predicted_trajectory, i.reference_trajectory));
-        let score = |predicted: &[trajectory::Call<'_>], reference: &[trajectory::Call<'_>], stop: Stop<'_>| {
-            Ok(TrajectoryExactMatchMetricValue { score: wire(trajectory::exact_match(predicted, reference, stop)?) })
-        };
-        let trajectory_exact_match_metric_values = self.score_trajectories(instances.collect(), score).await?;
+        let score =
+            |predicted: &[trajectory::Call<'_>], reference: &[trajectory::Call<'_>], stop: Stop<'_>| {
+                Ok(TrajectoryExactMatchMetricValue {
+                    score: wire(trajectory::exact_match(predicted, reference, stop)?),
+                })
+            };
+        let trajectory_exact_match_metric_values =
+            self.score_trajectories(instances.collect(), score).await?;
         Ok(TrajectoryExactMatchResults { trajectory_exact_match_metric_values })
     }
 
@@ -99,11 +116,13 @@ impl Evaluator {
         input: TrajectoryInOrderMatchInput,
     ) -> Result<TrajectoryInOrderMatchResults, Error> {
         let instances = input.instances.into_iter().map(|i| (i.predicted_trajectory, i.reference_trajectory));
-        let score = |predicted: &[trajectory::Call<'_>], reference: &[trajectory::Call<'_>], stop: Stop<'_>| {
-            let score = trajectory::in_order_match(predicted, reference, stop)?;
-            Ok(TrajectoryInOrderMatchMetricValue { score: wire(score) })
-        };
-        let trajectory_in_order_match_metric_values = self.score_trajectories(instances.collect(), score).await?;
+        let score =
+            |predicted: &[trajectory::Call<'_>], reference: &[trajectory::Call<'_>], stop: Stop<'_>| {
+                let score = trajectory::in_order_match(predicted, reference, stop)?;
+                Ok(TrajectoryInOrderMatchMetricValue { score: wire(score) })
+            };
+        let trajectory_in_order_match_metric_values =
+            self.score_trajectories(instances.collect(), score).await?;
         Ok(TrajectoryInOrderMatchResults { trajectory_in_order_match_metric_values })
     }
 
@@ -112,11 +131,13 @@ impl Evaluator {
         input: TrajectoryAnyOrderMatchInput,
     ) -> Result<TrajectoryAnyOrderMatchResults, Error> {
         let instances = input.instances.into_iter().map(|i| (i.predicted_trajectory, i.reference_trajectory));
-        let score = |predicted: &[trajectory::Call<'_>], reference: &[trajectory::Call<'_>], stop: Stop<'_>| {
-            let score = trajectory::any_order_match(predicted, reference, stop)?;
-            Ok(TrajectoryAnyOrderMatchMetricValue { score: wire(score) })
-        };
-        let trajectory_any_order_match_metric_values = self.score_trajectories(instances.collect(), score).await?;
+        let score =
+            |predicted: &[trajectory::Call<'_>], reference: &[trajectory::Call<'_>], stop: Stop<'_>| {
+                let score = trajectory::any_order_match(predicted, reference, stop)?;
+                Ok(TrajectoryAnyOrderMatchMetricValue { score: wire(score) })
+            };
+        let trajectory_any_order_match_metric_values =
+            self.score_trajectories(instances.collect(), score).await?;
         Ok(TrajectoryAnyOrderMatchResults { trajectory_any_order_match_metric_values })
     }
 
@@ -126,13 +147,14 @@ impl Evaluator {
         details: bool,
     ) -> Result<TrajectoryPrecisionResults, Error> {
         let instances = input.instances.into_iter().map(|i| (i.predicted_trajectory, i.reference_trajectory));
-        let score = move |predicted: &[trajectory::Call<'_>], reference: &[trajectory::Call<'_>], stop: Stop<'_>| {
-            let ratio = trajectory::precision(predicted, reference, stop)?;
-            Ok(TrajectoryPrecisionMetricValue {
-                score: wire(ratio.value()),
-                details: details.then(|| ratio_details(ratio)),
-            })
-        };
+        let score =
+            move |predicted: &[trajectory::Call<'_>], reference: &[trajectory::Call<'_>], stop: Stop<'_>| {
+                let ratio = trajectory::precision(predicted, reference, stop)?;
+                Ok(TrajectoryPrecisionMetricValue {
+                    score: wire(ratio.value()),
+                    details: details.then(|| ratio_details(ratio)),
+                })
+            };
         let trajectory_precision_metric_values = self.score_trajectories(instances.collect(), score).await?;
         Ok(TrajectoryPrecisionResults { trajectory_precision_metric_values })
     }
@@ -143,13 +165,14 @@ impl Evaluator {
         details: bool,
     ) -> Result<TrajectoryRecallResults, Error> {
         let instances = input.instances.into_iter().map(|i| (i.predicted_trajectory, i.reference_trajectory));
-        let score = move |predicted: &[trajectory::Call<'_>], reference: &[trajectory::Call<'_>], stop: Stop<'_>| {
-            let ratio = trajectory::recall(predicted, reference, stop)?;
-            Ok(TrajectoryRecallMetricValue {
-                score: wire(ratio.value()),
-                details: details.then(|| ratio_details(ratio)),
-            })
-        };
+        let score =
+            move |predicted: &[trajectory::Call<'_>], reference: &[trajectory::Call<'_>], stop: Stop<'_>| {
+                let ratio = trajectory::recall(predicted, reference, stop)?;
+                Ok(TrajectoryRecallMetricValue {
+                    score: wire(ratio.value()),
+                    details: details.then(|| ratio_details(ratio)),
+                })
+            };
         let trajectory_recall_metric_values = self.score_trajectories(instances.collect(), score).await?;
         Ok(TrajectoryRecallResults { trajectory_recall_metric_values })
     }
@@ -159,14 +182,15 @@ impl Evaluator {
         input: TrajectorySingleToolUseInput,
     ) -> Result<TrajectorySingleToolUseResults, Error> {
         let tool_name = required(input.metric_spec.unwrap_or_default().tool_name, "metric_spec.tool_name")?;
-        let instances = input
-            .instances
-            .into_iter()
-            .map(|i| (i.predicted_trajectory, Some(Trajectory::default())));
+        let instances =
+            input.instances.into_iter().map(|i| (i.predicted_trajectory, Some(Trajectory::default())));
         let score = move |predicted: &[trajectory::Call<'_>], _: &[trajectory::Call<'_>], _: Stop<'_>| {
-            Ok(TrajectorySingleToolUseMetricValue { score: wire(trajectory::single_tool_use(predicted, &tool_name)) })
+            Ok(TrajectorySingleToolUseMetricValue {
+                score: wire(trajectory::single_tool_use(predicted, &tool_name)),
+            })
         };
-        let trajectory_single_tool_use_metric_values = self.score_trajectories(instances.collect(), score).await?;
+        let trajectory_single_tool_use_metric_values =
+            self.score_trajectories(instances.collect(), score).await?;
         Ok(TrajectorySingleToolUseResults { trajectory_single_tool_use_metric_values })
     }
 
@@ -282,7 +306,10 @@ fn trajectory_bytes(trajectory: Option<&Trajectory>) -> usize {
 
 /// Google's `float`: rounded once, at the very end. Present even when 0.
 fn wire(score: f64) -> Option<f32> {
-    #[expect(clippy::cast_possible_truncation, reason = "the wire type is float; `as` rounds to nearest even")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the wire type is float; `as` rounds to nearest even"
+    )]
     Some(score as f32)
 }
 
@@ -334,16 +361,17 @@ pub(super) fn exact_match_options(spec: &ExactMatchSpec) -> Result<exact_match::
 pub(super) fn bleu_options(spec: &BleuSpec) -> Result<bleu::Options, Error> {
     let tokenizer = match BleuTokenizer::try_from(spec.tokenizer) {
         Ok(BleuTokenizer::Unspecified | BleuTokenizer::Intl) => bleu::Tokenizer::Intl,
-        Ok(BleuTokenizer::BleuTokenizer13a) => bleu::Tokenizer::T13a,
+        Ok(BleuTokenizer::BleuTokenizer13a) => bleu::Tokenizer::Mteval13a,
         Ok(BleuTokenizer::Zh) => bleu::Tokenizer::Zh,
         Ok(BleuTokenizer::Char) => bleu::Tokenizer::Char,
         Ok(BleuTokenizer::None) => bleu::Tokenizer::None,
         Err(unknown) => return Err(unknown_value("metric_spec.tokenizer", unknown.0)),
     };
     let max_order = spec.max_order.unwrap_or(4);
-    let max_order = u8::try_from(max_order).ok().filter(|order| (1..=8).contains(order)).ok_or_else(|| {
-        Error::bad_request("metric_spec.max_order", format!("{max_order} is not from 1 to 8"))
-    })?;
+    let max_order =
+        u8::try_from(max_order).ok().filter(|order| (1..=8).contains(order)).ok_or_else(|| {
+            Error::bad_request("metric_spec.max_order", format!("{max_order} is not from 1 to 8"))
+        })?;
     Ok(bleu::Options {
         tokenizer,
         use_effective_order: spec.use_effective_order,
@@ -368,7 +396,7 @@ pub(super) fn rouge_options(spec: &RougeSpec) -> Result<rouge::Options, Error> {
     let stemmer = match (spec.use_stemmer, spec.language.as_str()) {
         (false, _) => rouge::Stemmer::None,
         (true, "") => rouge::Stemmer::Porter,
-        (true, language) => language.parse().map_err(|_| {
+        (true, language) => rouge::Stemmer::for_language(language).map_err(|_| {
             Error::bad_request("metric_spec.language", format!("no stemmer for {:?}", quoted(language)))
         })?,
     };

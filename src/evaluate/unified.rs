@@ -7,12 +7,12 @@ use prost_types::value::Kind as JsonKind;
 
 use crate::error::{Error, Kind};
 use crate::evaluate::{Evaluator, no_judge};
+use crate::wire::required;
 use crate::wire::v1::computation_based_metric_spec::ComputationBasedMetricType;
 use crate::wire::v1::evaluation_instance::{InstanceData, instance_data};
 use crate::wire::v1::metric::MetricSpec;
 use crate::wire::v1::metric_source::MetricSource as Source;
 use crate::wire::v1::*;
-use crate::wire::required;
 
 impl Evaluator {
     pub(super) async fn unified(
@@ -36,18 +36,24 @@ impl Evaluator {
         let mut results = Vec::with_capacity(count);
         for (index, metric) in metrics.into_iter().enumerate() {
             let result = self.metric_of(metric, &instance, details).await;
-            results.push(result.unwrap_or_else(|error| failed(error.within(format_args!("metrics[{index}]")))));
+            results
+                .push(result.unwrap_or_else(|error| failed(error.within(format_args!("metrics[{index}]")))));
         }
         for (index, source) in metric_sources.into_iter().enumerate() {
             let result = match source.metric_source {
                 Some(Source::Metric(metric)) => self.metric_of(metric, &instance, details).await,
                 Some(Source::MetricResourceName(_)) => Err(Error {
                     field: String::from("metric_resource_name"),
-                    ..Error::new(Kind::Unimplemented, "this service stores no metrics; send the metric itself")
+                    ..Error::new(
+                        Kind::Unimplemented,
+                        "this service stores no metrics; send the metric itself",
+                    )
                 }),
                 None => Err(Error::bad_request("metric_source", "is not set")),
             };
-            results.push(result.unwrap_or_else(|error| failed(error.within(format_args!("metric_sources[{index}]")))));
+            results.push(
+                result.unwrap_or_else(|error| failed(error.within(format_args!("metric_sources[{index}]")))),
+            );
         }
         Ok(results)
     }
@@ -85,9 +91,10 @@ impl Evaluator {
             | MetricSpec::PairwiseMetricSpec(_)
             | MetricSpec::PredefinedMetricSpec(_)
             | MetricSpec::LlmBasedMetricSpec(_) => Err(no_judge()),
-            MetricSpec::CustomCodeExecutionSpec(_) => {
-                Err(Error::new(Kind::Unimplemented, "code from requests is never run; use a rubric or a computed metric"))
-            }
+            MetricSpec::CustomCodeExecutionSpec(_) => Err(Error::new(
+                Kind::Unimplemented,
+                "code from requests is never run; use a rubric or a computed metric",
+            )),
         }
     }
 
@@ -144,7 +151,10 @@ fn failed(error: Error) -> MetricResult {
 
 /// The answer under evaluation and what it is compared with.
 fn texts(instance: &EvaluationInstance) -> Result<(String, String), Error> {
-    Ok((text(instance.response.as_ref(), "instance.response")?, text(instance.reference.as_ref(), "instance.reference")?))
+    Ok((
+        text(instance.response.as_ref(), "instance.response")?,
+        text(instance.reference.as_ref(), "instance.reference")?,
+    ))
 }
 
 /// The text of one part of the instance; several contents are joined by line breaks.
@@ -167,10 +177,10 @@ impl Parameters {
         let mut spec = ExactMatchSpec::default();
         self.read(|name, value| {
             match (name, value) {
-            ("trim_whitespace", JsonKind::BoolValue(on)) => spec.trim_whitespace = *on,
-            ("ignore_case", JsonKind::BoolValue(on)) => spec.ignore_case = *on,
-            ("ignore_punctuation", JsonKind::BoolValue(on)) => spec.ignore_punctuation = *on,
-            _ => return false,
+                ("trim_whitespace", JsonKind::BoolValue(on)) => spec.trim_whitespace = *on,
+                ("ignore_case", JsonKind::BoolValue(on)) => spec.ignore_case = *on,
+                ("ignore_punctuation", JsonKind::BoolValue(on)) => spec.ignore_punctuation = *on,
+                _ => return false,
             }
             true
         })?;
@@ -181,9 +191,9 @@ impl Parameters {
         let mut spec = BleuSpec::default();
         self.read(|name, value| {
             match (name, value) {
-            ("use_effective_order", JsonKind::BoolValue(on)) => spec.use_effective_order = *on,
-            ("lowercase", JsonKind::BoolValue(on)) => spec.lowercase = *on,
-            _ => return false,
+                ("use_effective_order", JsonKind::BoolValue(on)) => spec.use_effective_order = *on,
+                ("lowercase", JsonKind::BoolValue(on)) => spec.lowercase = *on,
+                _ => return false,
             }
             true
         })?;
@@ -194,11 +204,11 @@ impl Parameters {
         let mut spec = RougeSpec::default();
         self.read(|name, value| {
             match (name, value) {
-            ("rouge_type", JsonKind::StringValue(kind)) => spec.rouge_type.clone_from(kind),
-            ("use_stemmer", JsonKind::BoolValue(on)) => spec.use_stemmer = *on,
-            ("split_summaries", JsonKind::BoolValue(on)) => spec.split_summaries = *on,
-            ("language", JsonKind::StringValue(language)) => spec.language.clone_from(language),
-            _ => return false,
+                ("rouge_type", JsonKind::StringValue(kind)) => spec.rouge_type.clone_from(kind),
+                ("use_stemmer", JsonKind::BoolValue(on)) => spec.use_stemmer = *on,
+                ("split_summaries", JsonKind::BoolValue(on)) => spec.split_summaries = *on,
+                ("language", JsonKind::StringValue(language)) => spec.language.clone_from(language),
+                _ => return false,
             }
             true
         })?;
@@ -212,8 +222,12 @@ impl Parameters {
                 Some(value) => take(name, value),
             };
             if !known {
-                let field = format!("computation_based_metric_spec.parameters.{}", crate::error::quoted(name));
-                return Err(Error::bad_request(field, "is no parameter of this metric, or has the wrong type"));
+                let field =
+                    format!("computation_based_metric_spec.parameters.{}", crate::error::quoted(name));
+                return Err(Error::bad_request(
+                    field,
+                    "is no parameter of this metric, or has the wrong type",
+                ));
             }
         }
         Ok(())

@@ -50,19 +50,32 @@ impl Admission {
 /// Lets a call in, or refuses it.
 pub async fn admit(State(admission): State<Admission>, request: Request, next: Next) -> Response {
     let Ok(_call) = Arc::clone(&admission.calls).try_acquire_owned() else {
-        return refuse(overload(format!("limits.concurrent_requests = {} are reached", admission.limits.concurrent_requests)));
+        return refuse(overload(format!(
+            "limits.concurrent_requests = {} are reached",
+            admission.limits.concurrent_requests
+        )));
     };
-    let held = Held { bytes: Arc::clone(&admission.bytes), permits: Arc::default(), limits: Arc::clone(&admission.limits) };
+    let held = Held {
+        bytes: Arc::clone(&admission.bytes),
+        permits: Arc::default(),
+        limits: Arc::clone(&admission.limits),
+    };
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(held.clone());
-    let request = Request::from_parts(parts, Body::new(Measured { inner: body, framing: Framing::default(), held: held.clone() }));
+    let request = Request::from_parts(
+        parts,
+        Body::new(Measured { inner: body, framing: Framing::default(), held: held.clone() }),
+    );
     let response = next.run(request).await;
     held.release();
     response
 }
 
 fn overload(fact: String) -> Error {
-    Error { retry_after: Some(RETRY_AFTER), ..Error::new(Kind::ResourceExhausted, format!("overloaded: {fact}")) }
+    Error {
+        retry_after: Some(RETRY_AFTER),
+        ..Error::new(Kind::ResourceExhausted, format!("overloaded: {fact}"))
+    }
 }
 
 /// The bytes that one call holds; an extension of the request.
@@ -84,7 +97,10 @@ impl Held {
         let more = bytes.div_ceil(UNIT_BYTES).saturating_sub(held);
         let more = u32::try_from(more).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.bytes).try_acquire_many_owned(more).map_err(|_| {
-            overload(format!("limits.requests_in_flight_bytes = {} are reached", self.limits.requests_in_flight_bytes))
+            overload(format!(
+                "limits.requests_in_flight_bytes = {} are reached",
+                self.limits.requests_in_flight_bytes
+            ))
         })?;
         permits.push(permit);
         Ok(())
@@ -115,7 +131,10 @@ impl http_body::Body for Measured {
     type Data = Bytes;
     type Error = tonic::Status;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, tonic::Status>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, tonic::Status>>> {
         let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(cx)) else { return Poll::Ready(None) };
         let frame = match frame {
             Ok(frame) => frame,
@@ -149,7 +168,11 @@ struct Framing {
 }
 
 impl Framing {
-    fn read<E>(&mut self, mut data: &[u8], mut announced: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
+    fn read<E>(
+        &mut self,
+        mut data: &[u8],
+        mut announced: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<(), E> {
         while !data.is_empty() {
             if self.message_bytes > 0 {
                 let skipped = self.message_bytes.min(data.len());
@@ -189,7 +212,12 @@ mod tests {
         for piece in 1..body.len() {
             let (mut framing, mut found) = (Framing::default(), Vec::new());
             for data in body.chunks(piece) {
-                framing.read(data, |bytes| { found.push(bytes); Ok::<(), ()>(()) }).unwrap();
+                framing
+                    .read(data, |bytes| {
+                        found.push(bytes);
+                        Ok::<(), ()>(())
+                    })
+                    .unwrap();
             }
             assert_eq!(found, [3, 0, 300], "in pieces of {piece}");
         }

@@ -65,7 +65,9 @@ impl<U: Message + prost::Name + Default> Decoder for RequestDecoder<U> {
             // The buffer of a whole message is one piece.
             check_parts(&U::full_name(), buf.chunk())?;
         }
-        U::decode(buf).map(Some).map_err(|error| Status::invalid_argument(format!("the request is not a valid {}: {error}", U::NAME)))
+        U::decode(buf).map(Some).map_err(|error| {
+            Status::invalid_argument(format!("the request is not a valid {}: {error}", U::NAME))
+        })
     }
 }
 

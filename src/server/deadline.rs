@@ -51,7 +51,9 @@ fn timeout_of(headers: &HeaderMap) -> Result<Option<Duration>, Error> {
             _ => return None,
         })
     };
-    read().map(Some).ok_or_else(|| Error::bad_request("grpc-timeout", "is not up to eight digits and one of H M S m u n"))
+    read()
+        .map(Some)
+        .ok_or_else(|| Error::bad_request("grpc-timeout", "is not up to eight digits and one of H M S m u n"))
 }
 
 #[cfg(test)]
@@ -59,7 +61,8 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Option<Option<Duration>> {
-        let headers = HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), text.parse().unwrap())]);
+        let headers =
+            HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), text.parse().unwrap())]);
         timeout_of(&headers).ok()
     }
 

@@ -19,8 +19,8 @@ use crate::evaluate::Evaluator;
 use crate::server::admission::Held;
 use crate::wire::v1::evaluation_service_server::{EvaluationService, EvaluationServiceServer};
 use crate::wire::v1::{
-    EvaluateDatasetRequest, EvaluateInstancesRequest, EvaluateInstancesResponse, GenerateInstanceRubricsRequest,
-    GenerateInstanceRubricsResponse, Operation,
+    EvaluateDatasetRequest, EvaluateInstancesRequest, EvaluateInstancesResponse,
+    GenerateInstanceRubricsRequest, GenerateInstanceRubricsResponse, Operation,
 };
 use crate::workers::panic_text;
 
@@ -48,7 +48,14 @@ pub fn routes(evaluator: Arc<Evaluator>, request_bytes: usize) -> Router {
         .send_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(request_bytes)
         .max_encoding_message_size(usize::MAX);
-    let service = service.map_request(|request: Request| request.map(tonic::body::Body::new));
+    let service = service.map_request(|mut request: Request| {
+        // Many clients accept gzip without asking for it; small answers are only slower with it. Who
+        // compresses requests gets compressed answers.
+        if !request.headers().contains_key("grpc-encoding") {
+            request.headers_mut().remove("grpc-accept-encoding");
+        }
+        request.map(tonic::body::Body::new)
+    });
     let ours = Router::new().route_service(&format!("/{OUR_NAME}/{{method}}"), service.clone());
     GOOGLE_NAMES.iter().fold(ours, |router, (name, methods)| {
         let renamed = service.clone().map_request(move |mut request: Request| {
@@ -95,7 +102,8 @@ impl EvaluationService for Handlers {
         &self,
         _: tonic::Request<GenerateInstanceRubricsRequest>,
     ) -> Result<tonic::Response<GenerateInstanceRubricsResponse>, tonic::Status> {
-        Err(Error::new(Kind::FailedPrecondition, "rubrics are written by a judge LLM and none is configured").into())
+        Err(Error::new(Kind::FailedPrecondition, "rubrics are written by a judge LLM and none is configured")
+            .into())
     }
 
     async fn evaluate_dataset(
@@ -125,8 +133,8 @@ pub async fn catch_panic(request: Request, next: Next) -> Response {
     })
 }
 
-/// gRPC reflection in both versions: what grpcurl, buf and their like read the schema from.
-pub fn reflection() -> Router {
+/// Adds gRPC reflection in both versions: what grpcurl, buf and their like read the schema from.
+pub fn with_reflection(services: Routes) -> Routes {
     let builder = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(crate::wire::DESCRIPTORS)
@@ -134,17 +142,25 @@ pub fn reflection() -> Router {
             .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
     };
     let readable = "the build made these descriptors, and a test reads them";
-    Routes::new(builder().build_v1().expect(readable))
+    services
+        .add_service(builder().build_v1().expect(readable))
         .add_service(builder().build_v1alpha().expect(readable))
-        .into_axum_router()
 }
 
 /// A path that no service has.
 pub async fn unknown(request: Request) -> Response {
     let path = quoted(request.uri().path()).into_owned();
-    if request.headers().get(http::header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc")) {
+    if request
+        .headers()
+        .get(http::header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+    {
         let names: Vec<&str> = service_names().collect();
-        return refuse(Error::new(Kind::Unimplemented, format!("no method {path}; the services are {}", names.join(", "))));
+        return refuse(Error::new(
+            Kind::Unimplemented,
+            format!("no method {path}; the services are {}", names.join(", ")),
+        ));
     }
-    (http::StatusCode::NOT_FOUND, format!("{path} is not here; this port speaks gRPC and gRPC-Web\n")).into_response()
+    (http::StatusCode::NOT_FOUND, format!("{path} is not here; this port speaks gRPC and gRPC-Web\n"))
+        .into_response()
 }

@@ -8,8 +8,8 @@ use axum::extract::State;
 use axum::routing::get;
 use http::StatusCode;
 use tokio::net::TcpListener;
-use tonic::service::Routes;
 use tonic_health::ServingStatus;
+use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 
 use crate::server::grpc::service_names;
@@ -32,9 +32,8 @@ impl Health {
     }
 
     /// The gRPC health service.
-    pub async fn routes(&self) -> Router {
-        let service = HealthService::from_health_reporter(self.reporter.clone());
-        Routes::new(tonic_health::pb::health_server::HealthServer::new(service)).into_axum_router()
+    pub fn service(&self) -> HealthServer<HealthService> {
+        HealthServer::new(HealthService::from_health_reporter(self.reporter.clone()))
     }
 }
 
@@ -47,7 +46,10 @@ pub async fn serve_admin(listener: TcpListener, health: Health) {
             (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
         }
     };
-    let router = Router::new().route("/livez", get(|| async { "alive\n" })).route("/readyz", get(ready)).with_state(health);
+    let router = Router::new()
+        .route("/livez", get(|| async { "alive\n" }))
+        .route("/readyz", get(ready))
+        .with_state(health);
     if let Err(error) = axum::serve(listener, router).await {
         tracing::error!("the admin port closed: {error}");
     }

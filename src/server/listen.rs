@@ -62,7 +62,8 @@ pub async fn serve(listener: TcpListener, router: Router, connections: Connectio
                 continue;
             }
         };
-        let connection = keep(stream, Arc::clone(&protocol), router.clone(), connections.max_age, stop.clone());
+        let connection =
+            keep(stream, Arc::clone(&protocol), router.clone(), connections.max_age, stop.clone());
         open.spawn(async move {
             connection.await;
             drop(slot);
@@ -75,7 +76,10 @@ pub async fn serve(listener: TcpListener, router: Router, connections: Connectio
     }
 }
 
-async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
     let slot = Arc::clone(slots).acquire_owned().await.map_err(io::Error::other)?;
     let (stream, _) = listener.accept().await?;
     // Answers are small; waiting to fill a packet would only delay them.
@@ -105,8 +109,9 @@ async fn keep(
     max_age: Option<Duration>,
     stop: CancellationToken,
 ) {
+    let mut first_byte = [0];
     tokio::select! {
-        first = tokio::time::timeout(FIRST_BYTE_WITHIN, stream.peek(&mut [0])) => match first {
+        first = tokio::time::timeout(FIRST_BYTE_WITHIN, stream.peek(&mut first_byte)) => match first {
             Ok(Ok(1..)) => {}
             Ok(Ok(0) | Err(_)) | Err(_) => return,
         },

@@ -15,6 +15,7 @@ use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
 use tonic_web::GrpcWebLayer;
 use tower::ServiceBuilder;
 
@@ -64,7 +65,7 @@ impl Server {
             max_age: seconds(settings.server.max_connection_age_seconds),
             drain: Duration::from_secs(settings.server.drain_seconds),
         };
-        let router = callers(&settings, evaluator, &health).await;
+        let router = callers(&settings, evaluator, &health);
         health.set_ready(true).await;
         let turn_away = async {
             stop.cancelled().await;
@@ -81,7 +82,7 @@ impl Server {
 }
 
 /// What callers reach: the evaluation service under its three names, health, reflection.
-async fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health) -> Router {
+fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health) -> Router {
     // From the outside in: gRPC-Web becomes gRPC before anything looks at it; the deadline covers all that
     // comes after; a panic is caught inside the deadline, and the place taken by a call is given back after it.
     let evaluation = grpc::routes(evaluator, settings.limits.request_bytes).layer(
@@ -90,11 +91,11 @@ async fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health
             .layer(from_fn_with_state(Admission::new(&settings.limits), admit))
             .layer(from_fn(grpc::catch_panic)),
     );
-    let mut routes = evaluation.merge(health.routes().await);
+    let mut services = Routes::from(evaluation).add_service(health.service());
     if settings.server.reflection {
-        routes = routes.merge(grpc::reflection());
+        services = grpc::with_reflection(services);
     }
-    routes.layer(GrpcWebLayer::new()).fallback(grpc::unknown)
+    services.into_axum_router().layer(GrpcWebLayer::new()).fallback(grpc::unknown)
 }
 
 async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {

@@ -3,7 +3,9 @@
 use std::sync::LazyLock;
 
 use prost::{Message, Name};
-use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor, SerializeOptions};
+use prost_reflect::{
+    DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor, SerializeOptions,
+};
 
 use crate::error::{Error, quoted};
 use crate::wire::DESCRIPTORS;
@@ -20,9 +22,12 @@ pub fn pool() -> &'static DescriptorPool {
 /// two members of one oneof are errors.
 pub fn read<M: Message + Name + Default>(json: &str) -> Result<M, Error> {
     let mut reader = serde_json::Deserializer::from_str(json);
-    let message = DynamicMessage::deserialize_with_options(descriptor::<M>(), &mut reader, &DeserializeOptions::new())
-        .and_then(|message| reader.end().map(|()| message))
-        .map_err(|error| Error::bad_request("", format!("not a {} in JSON: {}", M::NAME, quoted(&error.to_string()))))?;
+    let message =
+        DynamicMessage::deserialize_with_options(descriptor::<M>(), &mut reader, &DeserializeOptions::new())
+            .and_then(|message| reader.end().map(|()| message))
+            .map_err(|error| {
+                Error::bad_request("", format!("not a {} in JSON: {}", M::NAME, quoted(&error.to_string())))
+            })?;
     message.transcode_to().map_err(Error::internal)
 }
 
