@@ -4,6 +4,14 @@
 //! for a plain call, and `score_until(…, stop)` for a caller who may lose interest while a long
 //! text is being worked on.
 
+pub mod porter;
+pub mod punkt;
+pub mod rouge;
+pub mod text;
+
+mod lcs;
+mod vocabulary;
+
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
