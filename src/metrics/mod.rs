@@ -8,9 +8,16 @@ pub mod bleu;
 pub mod exact_match;
 pub mod intern;
 pub mod json;
+pub mod porter;
+pub mod punkt;
 pub mod ratio;
+pub mod rouge;
+pub mod text;
 pub mod tool_call;
 pub mod trajectory;
+
+mod lcs;
+mod vocabulary;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
