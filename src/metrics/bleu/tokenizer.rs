@@ -14,6 +14,7 @@
 //! | `none` | nothing |
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
@@ -47,6 +48,18 @@ impl Tokenizer {
             Self::Zh => "zh",
             Self::Char => "char",
             Self::None => "none",
+        }
+    }
+
+    /// The tokens of `text`, for seeing why a score is what it is.
+    pub fn tokens(self, text: &str) -> Vec<String> {
+        let mut tokens = Vec::new();
+        let read: Result<(), Infallible> = self.split(text, |token| {
+            tokens.push(String::from_utf8_lossy(token).into_owned());
+            Ok(())
+        });
+        match read {
+            Ok(()) => tokens,
         }
     }
 
