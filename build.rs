@@ -1,28 +1,27 @@
-//! Turns `proto/` into Rust, without protoc.
+//! Turns `proto/` into Rust, without protoc. Without the feature `server` there is nothing to do.
 
-use std::error::Error;
+#[cfg(feature = "server")]
+#[path = "build/codegen.rs"]
+mod codegen;
+#[cfg(feature = "server")]
+#[path = "build/descriptors.rs"]
+mod descriptors;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed=build.rs");
-    if std::env::var_os("CARGO_FEATURE_SERVER").is_none() {
-        return Ok(());
-    }
+#[cfg(feature = "server")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    use prost::Message;
+
+    println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=proto");
-
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).include_source_info(true).open_file("rapideval/v1/service.proto")?;
-    tonic_prost_build::configure()
-        .generate_default_stubs(true)
-        .enum_attribute(
-            ".rapideval.v1.EvaluateInstancesRequest.metric_inputs",
-            "#[derive(strum::IntoStaticStr)] #[strum(serialize_all = \"snake_case\")]",
-        )
-        .enum_attribute(
-            ".rapideval.v1.EvaluateInstancesResponse.evaluation_results",
-            "#[derive(strum::IntoStaticStr)] #[strum(serialize_all = \"snake_case\")]",
-        )
-        // The largest message of all, and rarely sent: without the box it would swell every request.
-        .boxed(".rapideval.v1.AutoraterConfig.generation_config")
-        .compile_fds(compiler.file_descriptor_set())?;
-    Ok(())
+    let schema = compiler.file_descriptor_set();
+    let path = std::path::PathBuf::from(std::env::var("OUT_DIR")?).join("descriptors.bin");
+    std::fs::write(path, descriptors::embedded(&schema).encode_to_vec())?;
+    codegen::generate(schema)
+}
+
+#[cfg(not(feature = "server"))]
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
 }
