@@ -13,7 +13,11 @@ fn read(file: &str) -> String {
 }
 
 fn lines(file: &str) -> Vec<Value> {
-    read(file).split('\n').filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).unwrap()).collect()
+    read(file)
+        .split('\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// A text, or a unit repeated with a separator between.
@@ -35,7 +39,10 @@ fn every_score_is_rouge_scores_to_the_last_bit() {
         let (prediction, reference) = (spelled_out(&case["prediction"]), spelled_out(&case["reference"]));
         for (stemming, stemmer) in [("plain", Stemmer::None), ("stem", Stemmer::Porter)] {
             for (name, expected) in case["expected"][stemming].as_object().unwrap() {
-                if name.contains("split") { compared += 3; continue }
+                if name.contains("split") {
+                    compared += 3;
+                    continue;
+                }
                 let (kind, split_summaries) = match name.strip_suffix("_split") {
                     Some(kind) => (kind, true),
                     None => (name.as_str(), false),

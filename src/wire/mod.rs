@@ -12,7 +12,8 @@ pub mod v1 {
     tonic::include_proto!("rapideval.v1");
 }
 
-/// The descriptors of all three packages: ours, and the two of Google's derived from it.
+/// The schema as an encoded `google.protobuf.FileDescriptorSet`: package `rapideval.v1`, Google's
+/// `google.cloud.aiplatform.v1beta1` and `.v1` as far as the service answers them, and what they import.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 /// The field's value, or INVALID_ARGUMENT that names the field. Present but empty is a value.
