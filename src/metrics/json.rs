@@ -288,3 +288,18 @@ fn append<T: Copy>(all: &mut Vec<T>, new: &[T]) -> (u32, u32) {
     all.extend_from_slice(new);
     (start, all.len() as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_text_than_positions_is_refused() {
+        let mut values = Values { texts: MAX_BYTES - 1, ..Values::new() };
+        assert!(values.read("1").is_ok());
+        let limit = MAX_BYTES as u64;
+        let refused = Unscored::OverLimit { what: "bytes of JSON", found: limit + 1, limit };
+        assert_eq!(values.read_until("1", Stop::NEVER), Err(refused));
+        assert_eq!(values.read("1"), Err(SyntaxError { at: 1 }));
+    }
+}
