@@ -241,3 +241,32 @@ impl fmt::Display for WrongSettings {
 }
 
 impl std::error::Error for WrongSettings {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_names_every_setting_with_its_default() {
+        let example = include_str!("../deploy/config.example.toml");
+        assert_eq!(toml::from_str::<Settings>(example).unwrap(), Settings::default());
+        let keys = |text: &str| text.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
+        let Settings { server: _, limits: _, log: _ } = Settings::default();
+        assert_eq!(keys(example), 8 + 7 + 2);
+    }
+
+    #[test]
+    fn a_public_address_needs_a_word_of_consent() {
+        let load = |address: &str, consent| {
+            Settings::load(None, |settings| {
+                settings.server.listen = address.parse().unwrap();
+                settings.server.insecure_public = consent;
+            })
+        };
+        assert!(load("[::1]:0", false).is_ok());
+        assert!(load("[::ffff:127.0.0.1]:0", false).is_ok());
+        let refused = load("0.0.0.0:0", false).unwrap_err();
+        assert!(refused.0.starts_with("server.listen: "), "{refused}");
+        assert!(load("0.0.0.0:0", true).is_ok());
+    }
+}
