@@ -5,7 +5,10 @@
 //! | `settings.rs` | what a configuration says of a judge, and the one-flag form `provider:base_url#model` |
 //! | `providers/` | what to send and what came back, per wire; no network |
 //! | `http.rs` | the only place that opens connections |
+//! | `endpoint.rs` | one provider over one connection, as a judge |
+//! | `secret.rs` | keys, and how they stay out of sight |
 //! | `layers/` | wraps around a judge that are judges themselves |
+//! | `stack.rs` | from settings to a judge: which layers, in which order |
 //! | `rubric.rs`, `rubrics/` | criteria, scale and prompt of each judged metric, as data |
 //! | `template.rs` | placeholders filled once; graded text between markers |
 //! | `verdict.rs` | a reply read as a verdict, or the reason why not |
@@ -13,6 +16,14 @@
 //! | `autorater.rs` | samples, flipping, repair: many questions, one grade |
 //!
 //! A judge that failed is an error. It never becomes a number.
+
+pub mod endpoint;
+pub mod http;
+pub mod layers;
+pub mod providers;
+pub mod secret;
+pub mod settings;
+pub mod stack;
 
 use std::collections::BTreeSet;
 use std::fmt;
