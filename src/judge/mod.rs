@@ -6,13 +6,21 @@
 //! | `providers/` | what to send and what came back, per wire; no network |
 //! | `http.rs` | the only place that opens connections |
 //! | `layers/` | wraps around a judge that are judges themselves |
-//! | `rubric.rs`, `rubrics/` | criteria, scale and prompt of each judged metric, as data |
+//! | `rubric.rs`, `rubrics/` | criteria, scale and task of each judged metric, as data |
 //! | `template.rs` | placeholders filled once; graded text between markers |
-//! | `verdict.rs` | a reply read as a verdict, or the reason why not |
+//! | `prompt.rs` | a rubric or a caller's template turned into what a judge reads |
+//! | `verdict/` | what is asked of a reply; a reply read as a verdict, or the reason why not |
 //! | `consensus.rs` | votes counted |
-//! | `autorater.rs` | samples, flipping, repair: many questions, one grade |
+//! | `autorater/` | samples, flipping, repair: many questions, one grade |
 //!
 //! A judge that failed is an error. It never becomes a number.
+
+pub mod autorater;
+pub mod consensus;
+pub mod prompt;
+pub mod rubric;
+pub mod template;
+pub mod verdict;
 
 use std::fmt;
 use std::future::Future;
@@ -32,6 +40,8 @@ pub struct Question {
     /// Which of the samples of one item this is, from 0. Part of every cache key: samples of one item
     /// must never collapse into one.
     pub sample: u32,
+    /// When the caller stops waiting; no part of any cache key. Absent = no limit of the caller's.
+    pub deadline: Option<tokio::time::Instant>,
 }
 
 /// One turn of a conversation.
