@@ -8,22 +8,31 @@
 //! | `endpoint.rs` | one provider over one connection, as a judge |
 //! | `secret.rs` | keys, and how they stay out of sight |
 //! | `layers/` | wraps around a judge that are judges themselves |
+//! | `roster.rs` | all judges by name, and the rubrics to ask with |
 //! | `stack.rs` | from settings to a judge: which layers, in which order |
-//! | `rubric.rs`, `rubrics/` | criteria, scale and prompt of each judged metric, as data |
+//! | `rubric.rs`, `rubrics/` | criteria, scale and task of each judged metric, as data |
 //! | `template.rs` | placeholders filled once; graded text between markers |
-//! | `verdict.rs` | a reply read as a verdict, or the reason why not |
+//! | `prompt.rs` | a rubric or a caller's template turned into what a judge reads |
+//! | `verdict/` | what is asked of a reply; a reply read as a verdict, or the reason why not |
 //! | `consensus.rs` | votes counted |
-//! | `autorater.rs` | samples, flipping, repair: many questions, one grade |
+//! | `autorater/` | samples, flipping, repair: many questions, one grade |
 //!
 //! A judge that failed is an error. It never becomes a number.
 
+pub mod autorater;
+pub mod consensus;
 pub mod endpoint;
 pub mod http;
 pub mod layers;
+pub mod prompt;
 pub mod providers;
+pub mod roster;
+pub mod rubric;
 pub mod secret;
 pub mod settings;
 pub mod stack;
+pub mod template;
+pub mod verdict;
 
 use std::collections::BTreeSet;
 use std::fmt;
