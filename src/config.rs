@@ -123,7 +123,12 @@ impl From<ScoreReadout> for Readout {
 
 impl Default for Judging {
     fn default() -> Self {
-        Self { sampling_count: 4, strict_models: false, readout: ScoreReadout::Replies, rubric_files: Vec::new() }
+        Self {
+            sampling_count: 4,
+            strict_models: false,
+            readout: ScoreReadout::Replies,
+            rubric_files: Vec::new(),
+        }
     }
 }
 
@@ -262,7 +267,10 @@ impl Settings {
             )));
         }
         if !(1..=32).contains(&judge.sampling_count) {
-            return Err(WrongSettings(format!("judge.sampling_count: {} is not from 1 to 32", judge.sampling_count)));
+            return Err(WrongSettings(format!(
+                "judge.sampling_count: {} is not from 1 to 32",
+                judge.sampling_count
+            )));
         }
         tracing_subscriber::EnvFilter::try_new(&log.filter)
             .map_err(|error| WrongSettings(format!("log.filter: {error}")))?;
@@ -316,7 +324,8 @@ mod tests {
     fn the_example_names_every_setting_with_its_default() {
         let example = include_str!("../deploy/config.example.toml");
         assert_eq!(toml::from_str::<Settings>(example).unwrap(), Settings::default());
-        let keys = |text: &str| text.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
+        let keys =
+            |text: &str| text.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
         let Settings { server: _, limits: _, judges: _, judge: _, log: _ } = Settings::default();
         assert_eq!(keys(example), 8 + 7 + 4 + 2);
     }

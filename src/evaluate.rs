@@ -67,9 +67,10 @@ impl Evaluator {
         let call = Call { autorater: autorater_config, details: include_details, deadline };
         let unified = !(metrics.is_empty() && metric_sources.is_empty());
         match metric_inputs {
-            Some(_) if unified => {
-                Err(Error::bad_request("metrics", "is set beside a metric's input; send one of the two forms"))
-            }
+            Some(_) if unified => Err(Error::bad_request(
+                "metrics",
+                "is set beside a metric's input; send one of the two forms",
+            )),
             Some(inputs) => {
                 let metric: &'static str = (&inputs).into();
                 let results = self.metric(inputs, &call).await.map_err(|error| error.within(metric))?;
@@ -94,7 +95,9 @@ impl Evaluator {
         use EvaluationResults as Results;
         let details = call.details;
         Ok(match inputs {
-            MetricInputs::ExactMatchInput(input) => Results::ExactMatchResults(self.exact_match(input).await?),
+            MetricInputs::ExactMatchInput(input) => {
+                Results::ExactMatchResults(self.exact_match(input).await?)
+            }
             MetricInputs::BleuInput(input) => Results::BleuResults(self.bleu(input, details).await?),
             MetricInputs::RougeInput(input) => Results::RougeResults(self.rouge(input, details).await?),
             MetricInputs::FluencyInput(input) => {
@@ -110,7 +113,9 @@ impl Evaluator {
             MetricInputs::SummarizationQualityInput(input) => {
                 let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
                 let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
-                let grade = self.score_by_rubric(self.rubric("summarization_quality")?, &texts, reference, &asking).await?;
+                let grade = self
+                    .score_by_rubric(self.rubric("summarization_quality")?, &texts, reference, &asking)
+                    .await?;
                 Results::SummarizationQualityResult(SummarizationQualityResult::of(grade, &asking))
             }
             MetricInputs::SafetyInput(input) => {
@@ -120,13 +125,16 @@ impl Evaluator {
             }
             MetricInputs::GroundednessInput(input) => {
                 let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
-                let grade = self.score_by_rubric(self.rubric("groundedness")?, &texts, false, &asking).await?;
+                let grade =
+                    self.score_by_rubric(self.rubric("groundedness")?, &texts, false, &asking).await?;
                 Results::GroundednessResult(GroundednessResult::of(grade, &asking))
             }
             MetricInputs::QuestionAnsweringQualityInput(input) => {
                 let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
                 let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
-                let grade = self.score_by_rubric(self.rubric("question_answering_quality")?, &texts, reference, &asking).await?;
+                let grade = self
+                    .score_by_rubric(self.rubric("question_answering_quality")?, &texts, reference, &asking)
+                    .await?;
                 Results::QuestionAnsweringQualityResult(QuestionAnsweringQualityResult::of(grade, &asking))
             }
             MetricInputs::FulfillmentInput(input) => {
@@ -137,32 +145,58 @@ impl Evaluator {
             MetricInputs::SummarizationHelpfulnessInput(input) => {
                 let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
                 let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
-                let grade = self.score_by_rubric(self.rubric("summarization_helpfulness")?, &texts, reference, &asking).await?;
+                let grade = self
+                    .score_by_rubric(self.rubric("summarization_helpfulness")?, &texts, reference, &asking)
+                    .await?;
                 Results::SummarizationHelpfulnessResult(SummarizationHelpfulnessResult::of(grade, &asking))
             }
             MetricInputs::SummarizationVerbosityInput(input) => {
                 let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
                 let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
-                let grade = self.score_by_rubric(self.rubric("summarization_verbosity")?, &texts, reference, &asking).await?;
+                let grade = self
+                    .score_by_rubric(self.rubric("summarization_verbosity")?, &texts, reference, &asking)
+                    .await?;
                 Results::SummarizationVerbosityResult(SummarizationVerbosityResult::of(grade, &asking))
             }
             MetricInputs::QuestionAnsweringRelevanceInput(input) => {
                 let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
                 let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
-                let grade = self.score_by_rubric(self.rubric("question_answering_relevance")?, &texts, reference, &asking).await?;
-                Results::QuestionAnsweringRelevanceResult(QuestionAnsweringRelevanceResult::of(grade, &asking))
+                let grade = self
+                    .score_by_rubric(self.rubric("question_answering_relevance")?, &texts, reference, &asking)
+                    .await?;
+                Results::QuestionAnsweringRelevanceResult(QuestionAnsweringRelevanceResult::of(
+                    grade, &asking,
+                ))
             }
             MetricInputs::QuestionAnsweringHelpfulnessInput(input) => {
                 let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
                 let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
-                let grade = self.score_by_rubric(self.rubric("question_answering_helpfulness")?, &texts, reference, &asking).await?;
-                Results::QuestionAnsweringHelpfulnessResult(QuestionAnsweringHelpfulnessResult::of(grade, &asking))
+                let grade = self
+                    .score_by_rubric(
+                        self.rubric("question_answering_helpfulness")?,
+                        &texts,
+                        reference,
+                        &asking,
+                    )
+                    .await?;
+                Results::QuestionAnsweringHelpfulnessResult(QuestionAnsweringHelpfulnessResult::of(
+                    grade, &asking,
+                ))
             }
             MetricInputs::QuestionAnsweringCorrectnessInput(input) => {
                 let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
                 let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
-                let grade = self.score_by_rubric(self.rubric("question_answering_correctness")?, &texts, reference, &asking).await?;
-                Results::QuestionAnsweringCorrectnessResult(QuestionAnsweringCorrectnessResult::of(grade, &asking))
+                let grade = self
+                    .score_by_rubric(
+                        self.rubric("question_answering_correctness")?,
+                        &texts,
+                        reference,
+                        &asking,
+                    )
+                    .await?;
+                Results::QuestionAnsweringCorrectnessResult(QuestionAnsweringCorrectnessResult::of(
+                    grade, &asking,
+                ))
             }
             MetricInputs::ToolCallValidInput(input) => {
                 Results::ToolCallValidResults(self.tool_call_valid(input).await?)
@@ -179,14 +213,32 @@ impl Evaluator {
             MetricInputs::PairwiseSummarizationQualityInput(input) => {
                 let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
                 let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
-                let grade = self.choose_by_rubric(self.rubric("pairwise_summarization_quality")?, &texts, reference, &asking).await?;
-                Results::PairwiseSummarizationQualityResult(PairwiseSummarizationQualityResult::of(grade, &asking))
+                let grade = self
+                    .choose_by_rubric(
+                        self.rubric("pairwise_summarization_quality")?,
+                        &texts,
+                        reference,
+                        &asking,
+                    )
+                    .await?;
+                Results::PairwiseSummarizationQualityResult(PairwiseSummarizationQualityResult::of(
+                    grade, &asking,
+                ))
             }
             MetricInputs::PairwiseQuestionAnsweringQualityInput(input) => {
                 let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
                 let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
-                let grade = self.choose_by_rubric(self.rubric("pairwise_question_answering_quality")?, &texts, reference, &asking).await?;
-                Results::PairwiseQuestionAnsweringQualityResult(PairwiseQuestionAnsweringQualityResult::of(grade, &asking))
+                let grade = self
+                    .choose_by_rubric(
+                        self.rubric("pairwise_question_answering_quality")?,
+                        &texts,
+                        reference,
+                        &asking,
+                    )
+                    .await?;
+                Results::PairwiseQuestionAnsweringQualityResult(PairwiseQuestionAnsweringQualityResult::of(
+                    grade, &asking,
+                ))
             }
             MetricInputs::PointwiseMetricInput(input) => {
                 let (texts, asking) = (Texts::of_pointwise(input.instance)?, self.asking_of(call)?);

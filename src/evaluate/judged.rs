@@ -13,8 +13,8 @@ use crate::evaluate::Evaluator;
 use crate::judge::autorater::{self, Cause, Grade, RubricGrade, Samples, Ungraded};
 use crate::judge::consensus::Choice;
 use crate::judge::prompt::{Inputs, PairPrompt, Prompt, PromptError};
-use crate::judge::rubric::Rubric;
 use crate::judge::roster::NoJudge;
+use crate::judge::rubric::Rubric;
 use crate::judge::stack::ConfiguredJudge;
 use crate::judge::template::{Field, Names, Template};
 use crate::judge::verdict::{Scale, WrittenRubric};
@@ -41,12 +41,18 @@ impl Evaluator {
         details: bool,
     ) -> Result<Asking<'_>, Error> {
         let autorater = autorater.cloned().unwrap_or_default();
-        let judge = self.roster.pick(&autorater.autorater_model).map_err(|no| self.no_judge(no, &autorater))?;
+        let judge =
+            self.roster.pick(&autorater.autorater_model).map_err(|no| self.no_judge(no, &autorater))?;
         let count = match autorater.sampling_count {
             None => self.judging.sampling_count,
-            Some(count) => u32::try_from(count).ok().filter(|count| (1..=32).contains(count)).ok_or_else(|| {
-                Error::bad_request("autorater_config.sampling_count", format!("{count} is not from 1 to 32"))
-            })?,
+            Some(count) => {
+                u32::try_from(count).ok().filter(|count| (1..=32).contains(count)).ok_or_else(|| {
+                    Error::bad_request(
+                        "autorater_config.sampling_count",
+                        format!("{count} is not from 1 to 32"),
+                    )
+                })?
+            }
         };
         Ok(Asking {
             judge,
@@ -76,7 +82,11 @@ impl Evaluator {
                 let known: Vec<&str> = self.roster.names().collect();
                 Error::bad_request(
                     "autorater_config.autorater_model",
-                    format!("no judge {:?}; there is {}", quoted(&autorater.autorater_model), known.join(", ")),
+                    format!(
+                        "no judge {:?}; there is {}",
+                        quoted(&autorater.autorater_model),
+                        known.join(", ")
+                    ),
                 )
             }
         }
@@ -124,7 +134,8 @@ impl Evaluator {
         let template = template(spec.metric_prompt_template.as_deref())?;
         let system = spec.system_instruction.as_deref().unwrap_or_default();
         if wants_raw_output(spec.custom_output_format_config.as_ref()) {
-            let prompt = Prompt::for_template(&template, system, |name| field(texts, name)).map_err(prompt_error)?;
+            let prompt =
+                Prompt::for_template(&template, system, |name| field(texts, name)).map_err(prompt_error)?;
             let custom_output = Some(raw_outputs(&prompt, &asking).await?);
             return Ok(PointwiseMetricResult { custom_output, ..Default::default() });
         }
@@ -148,7 +159,8 @@ impl Evaluator {
         asking: &Asking<'_>,
     ) -> Result<Grade<f64>, Error> {
         self.check_texts(texts)?;
-        let prompt = Prompt::for_template(template, system, |name| field(texts, name)).map_err(prompt_error)?;
+        let prompt =
+            Prompt::for_template(template, system, |name| field(texts, name)).map_err(prompt_error)?;
         autorater::grade(asking.judge, &prompt, scale, &asking.samples)
             .await
             .map_err(|ungraded| ungraded_error(ungraded, asking.judge))
@@ -165,7 +177,8 @@ impl Evaluator {
         let template = template(spec.metric_prompt_template.as_deref())?;
         let system = spec.system_instruction.as_deref().unwrap_or_default();
         if wants_raw_output(spec.custom_output_format_config.as_ref()) {
-            let prompt = Prompt::for_template(&template, system, |name| field(texts, name)).map_err(prompt_error)?;
+            let prompt =
+                Prompt::for_template(&template, system, |name| field(texts, name)).map_err(prompt_error)?;
             let custom_output = Some(raw_outputs(&prompt, &asking).await?);
             return Ok(PairwiseMetricResult { custom_output, ..Default::default() });
         }
@@ -269,7 +282,10 @@ fn template(text: Option<&str>) -> Result<Template, Error> {
 
 fn wants_raw_output(config: Option<&CustomOutputFormatConfig>) -> bool {
     use custom_output_format_config::CustomOutputFormatConfig::ReturnRawOutput;
-    matches!(config.and_then(|config| config.custom_output_format_config.as_ref()), Some(ReturnRawOutput(true)))
+    matches!(
+        config.and_then(|config| config.custom_output_format_config.as_ref()),
+        Some(ReturnRawOutput(true))
+    )
 }
 
 async fn raw_outputs(prompt: &Prompt, asking: &Asking<'_>) -> Result<CustomOutput, Error> {
@@ -283,7 +299,9 @@ async fn raw_outputs(prompt: &Prompt, asking: &Asking<'_>) -> Result<CustomOutpu
 pub(super) fn prompt_error(error: PromptError) -> Error {
     let field = match &error {
         PromptError::NoInput { input, .. } => format!("instance.{input}"),
-        PromptError::Fill(_) | PromptError::NotShown { .. } => String::from("metric_spec.metric_prompt_template"),
+        PromptError::Fill(_) | PromptError::NotShown { .. } => {
+            String::from("metric_spec.metric_prompt_template")
+        }
         PromptError::OtherKind { .. } => String::from("metric_spec"),
     };
     Error::bad_request(field, error.to_string())

@@ -7,7 +7,7 @@ use crate::evaluate::Evaluator;
 use crate::evaluate::judged::{Asking, Texts, field, narrow, prompt_error, ungraded_error};
 use crate::judge::autorater::{self, RubricGrade};
 use crate::judge::prompt::{Prompt, numbered};
-use crate::judge::rubric::{self, Rubric as BuiltIn};
+use crate::judge::rubric::Rubric as BuiltIn;
 use crate::judge::template::{Field, Names, Template};
 use crate::judge::verdict::{Importance, WrittenRubric};
 use crate::wire::v1::llm_based_metric_spec::RubricsSource;
@@ -101,7 +101,9 @@ impl Evaluator {
         };
         let shown = numbered(&list);
         let prompt = Prompt::for_template(template, system, |name| match name {
-            "rubrics" => Some(Field { marker: Cow::Borrowed("rubrics"), text: Cow::Borrowed(shown.as_str()) }),
+            "rubrics" => {
+                Some(Field { marker: Cow::Borrowed("rubrics"), text: Cow::Borrowed(shown.as_str()) })
+            }
             name => field(texts, name),
         });
         let prompt = prompt.map_err(prompt_error)?;
@@ -121,8 +123,9 @@ impl Evaluator {
             return self.write_rubrics(self.rubric(GENERAL)?, texts, asking).await;
         }
         let template = Template::parse(&spec.prompt_template, Names::Paths);
-        let prompt = Prompt::for_template(&template, "", |name| field(texts, name))
-            .map_err(|error| Error::bad_request("rubric_generation_spec.prompt_template", error.to_string()))?;
+        let prompt = Prompt::for_template(&template, "", |name| field(texts, name)).map_err(|error| {
+            Error::bad_request("rubric_generation_spec.prompt_template", error.to_string())
+        })?;
         autorater::generate_rubrics(asking.judge, &prompt, false, &asking.samples)
             .await
             .map(|generated| generated.rubrics)
@@ -138,14 +141,10 @@ impl Evaluator {
     }
 }
 
-/// Whether the metric judges rubrics one by one.
-pub(super) fn is_rubric_based(rubric: &BuiltIn) -> bool {
-    rubric.kind == rubric::Kind::RubricVerdicts
-}
-
 fn group(instance: &EvaluationInstance, key: &str) -> Result<Vec<Rubric>, Error> {
     let group = instance.rubric_groups.get(key).ok_or_else(|| {
-        Error::new(Kind::InvalidArgument, format!("there is no group {:?}", quoted(key))).within("instance.rubric_groups")
+        Error::new(Kind::InvalidArgument, format!("there is no group {:?}", quoted(key)))
+            .within("instance.rubric_groups")
     })?;
     if group.rubrics.is_empty() {
         let field = format!("instance.rubric_groups.{}.rubrics", quoted(key));
@@ -155,10 +154,11 @@ fn group(instance: &EvaluationInstance, key: &str) -> Result<Vec<Rubric>, Error>
 }
 
 fn written(rubrics: &[Rubric]) -> Vec<WrittenRubric> {
-    let text = |rubric: &Rubric| match rubric.content.as_ref().and_then(|content| content.content_type.as_ref()) {
-        Some(ContentType::Property(property)) => property.description.clone(),
-        None => String::new(),
-    };
+    let text =
+        |rubric: &Rubric| match rubric.content.as_ref().and_then(|content| content.content_type.as_ref()) {
+            Some(ContentType::Property(property)) => property.description.clone(),
+            None => String::new(),
+        };
     let importance = |rubric: &Rubric| match rubric.importance() {
         v1_rubric::Importance::High => Some(Importance::High),
         v1_rubric::Importance::Medium => Some(Importance::Medium),

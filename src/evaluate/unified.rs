@@ -38,7 +38,8 @@ impl Evaluator {
                 )
             });
         }
-        let listed = metrics.into_iter().enumerate().map(|(index, metric)| (format!("metrics[{index}]"), Ok(metric)));
+        let listed =
+            metrics.into_iter().enumerate().map(|(index, metric)| (format!("metrics[{index}]"), Ok(metric)));
         let sourced = metric_sources.into_iter().enumerate().map(|(index, source)| {
             let metric = match source.metric_source {
                 Some(Source::Metric(metric)) => Ok(metric),
@@ -113,7 +114,13 @@ impl Evaluator {
             }
             MetricSpec::PredefinedMetricSpec(spec) => self.predefined(spec, instance, call).await,
             MetricSpec::LlmBasedMetricSpec(spec) => {
-                self.llm_based(spec, metric.metadata.and_then(|metadata| metadata.score_range), instance, call).await
+                self.llm_based(
+                    spec,
+                    metric.metadata.and_then(|metadata| metadata.score_range),
+                    instance,
+                    call,
+                )
+                .await
             }
             MetricSpec::CustomCodeExecutionSpec(_) => Err(Error::new(
                 Kind::Unimplemented,
@@ -153,10 +160,11 @@ impl Evaluator {
             }
             rubric::Kind::RubricVerdicts => {
                 let parameters = spec.metric_spec_parameters.unwrap_or_default();
-                let key = match parameters.fields.get("rubric_group_key").and_then(|value| value.kind.as_ref()) {
-                    Some(JsonKind::StringValue(key)) => Some(key.as_str()),
-                    _ => None,
-                };
+                let key =
+                    match parameters.fields.get("rubric_group_key").and_then(|value| value.kind.as_ref()) {
+                        Some(JsonKind::StringValue(key)) => Some(key.as_str()),
+                        _ => None,
+                    };
                 self.predefined_rubrics(rubric, key, instance, &texts, &asking).await
             }
         }
@@ -173,7 +181,10 @@ impl Evaluator {
         if spec.result_parser_config.is_some_and(|config| config.parser.is_some()) {
             return Err(Error {
                 field: String::from("llm_based_metric_spec.result_parser_config"),
-                ..Error::new(Kind::Unimplemented, "code from requests is never run; the service reads verdicts itself")
+                ..Error::new(
+                    Kind::Unimplemented,
+                    "code from requests is never run; the service reads verdicts itself",
+                )
             });
         }
         let texts = Texts::of_unified(instance)?;
@@ -188,10 +199,14 @@ impl Evaluator {
         }
         let text = required(text, "llm_based_metric_spec.metric_prompt_template")?;
         let scale = match range {
-            Some(metric_metadata::ScoreRange { min: Some(lo), max: Some(hi), .. }) if lo < hi => Scale::Range { lo, hi },
+            Some(metric_metadata::ScoreRange { min: Some(lo), max: Some(hi), .. }) if lo < hi => {
+                Scale::Range { lo, hi }
+            }
             _ => Scale::Open,
         };
-        let grade = self.score_by_template(&Template::parse(text, Names::Paths), system, &scale, &texts, &asking).await?;
+        let grade = self
+            .score_by_template(&Template::parse(text, Names::Paths), system, &scale, &texts, &asking)
+            .await?;
         Ok(MetricResult {
             score: Some(narrow(grade.value)),
             details: asking.details(&grade),

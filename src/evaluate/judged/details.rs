@@ -10,7 +10,10 @@ use crate::wire::v1::*;
 
 /// Google's `float`. Set even when 0.
 pub(crate) fn narrow(score: f64) -> f32 {
-    #[expect(clippy::cast_possible_truncation, reason = "the wire type is float; `as` rounds to nearest even")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the wire type is float; `as` rounds to nearest even"
+    )]
     {
         score as f32
     }
@@ -53,7 +56,11 @@ impl Asking<'_> {
         })
     }
 
-    fn of_samples<V>(&self, grade: &Grade<V>, label: impl Fn(&V) -> (String, Option<f32>)) -> Option<JudgeDetails> {
+    fn of_samples<V>(
+        &self,
+        grade: &Grade<V>,
+        label: impl Fn(&V) -> (String, Option<f32>),
+    ) -> Option<JudgeDetails> {
         self.details.then(|| JudgeDetails {
             samples: samples(&grade.samples, &label),
             votes: votes(&grade.samples, &label),

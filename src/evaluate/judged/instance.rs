@@ -50,8 +50,9 @@ impl Texts {
 
     fn of_content_map(map: ContentMap) -> Result<Self, Error> {
         let text = |(name, contents): (String, content_map::Contents)| {
-            let text = contents_text(&contents.contents)
-                .map_err(|error| error.within(format_args!("instance.content_map_instance.values.{}", quoted(&name))))?;
+            let text = contents_text(&contents.contents).map_err(|error| {
+                error.within(format_args!("instance.content_map_instance.values.{}", quoted(&name)))
+            })?;
             Ok((name, text))
         };
         Ok(Self::of(map.values.into_iter().map(text).collect::<Result<Vec<_>, Error>>()?))
@@ -76,9 +77,12 @@ impl Texts {
     }
 
     /// The instance of the rubric-based metric.
-    pub(crate) fn of_rubric_based(instance: Option<RubricBasedInstructionFollowingInstance>) -> Result<Self, Error> {
+    pub(crate) fn of_rubric_based(
+        instance: Option<RubricBasedInstructionFollowingInstance>,
+    ) -> Result<Self, Error> {
         use rubric_based_instruction_following_instance::Instance;
-        let Instance::JsonInstance(text) = required(instance.and_then(|instance| instance.instance), "instance")?;
+        let Instance::JsonInstance(text) =
+            required(instance.and_then(|instance| instance.instance), "instance")?;
         Self::of_json(&text)
     }
 
@@ -92,13 +96,16 @@ impl Texts {
             ("reference", &instance.reference),
         ];
         for (name, data) in named {
-            if let Some(text) = data_text(data.as_ref()).map_err(|error| error.within(format_args!("instance.{name}")))? {
+            if let Some(text) =
+                data_text(data.as_ref()).map_err(|error| error.within(format_args!("instance.{name}")))?
+            {
                 texts.insert(name.to_owned(), Value::String(text));
             }
         }
         for (name, data) in instance.other_data.iter().flat_map(|other| &other.map_instance) {
-            let text = data_text(Some(data))
-                .map_err(|error| error.within(format_args!("instance.other_data.map_instance.{}", quoted(name))))?;
+            let text = data_text(Some(data)).map_err(|error| {
+                error.within(format_args!("instance.other_data.map_instance.{}", quoted(name)))
+            })?;
             // Structured values travel as JSON text; a template may step into them.
             let value = text.map(|text| match serde_json::from_str(&text) {
                 Ok(object @ Value::Object(_)) => object,
@@ -117,21 +124,14 @@ impl Texts {
         let text = contents_text(contents).map_err(|error| error.within("contents"))?;
         Ok(Self::of([(String::from("prompt"), text)]))
     }
-
-    /// One more text, instead of one of the same name.
-    #[must_use]
-    pub(crate) fn with(mut self, name: &str, text: String) -> Self {
-        if let Value::Object(texts) = &mut self.0 {
-            texts.insert(name.to_owned(), Value::String(text));
-        }
-        self
-    }
 }
 
 /// The text fields of an instance message that are set, by their names in the schema.
 pub(crate) fn fields<M: Message + Name + Default>(instance: Option<M>) -> Result<Texts, Error> {
     let message = json::dynamic(&required(instance, "instance")?)?;
-    let set = message.fields().filter_map(|(field, value)| Some((field.name().to_owned(), value.as_str()?.to_owned())));
+    let set = message
+        .fields()
+        .filter_map(|(field, value)| Some((field.name().to_owned(), value.as_str()?.to_owned())));
     Ok(Texts::of(set.collect::<Vec<_>>()))
 }
 
@@ -147,7 +147,10 @@ pub(crate) fn sampling(config: Option<&GenerationConfig>) -> Result<Sampling, Er
     };
     let max_tokens = config.max_output_tokens.map(|tokens| {
         u32::try_from(tokens).ok().filter(|tokens| *tokens > 0).ok_or_else(|| {
-            Error::bad_request("autorater_config.generation_config.max_output_tokens", format!("{tokens} is not positive"))
+            Error::bad_request(
+                "autorater_config.generation_config.max_output_tokens",
+                format!("{tokens} is not positive"),
+            )
         })
     });
     Ok(Sampling {
@@ -171,7 +174,9 @@ pub(crate) fn data_text(data: Option<&InstanceData>) -> Result<Option<String>, E
 /// The texts of several contents, joined by line breaks. Images, files and the like are refused: a judge that
 /// does not see them would judge something else.
 fn contents_text(contents: &[Content]) -> Result<String, Error> {
-    let text = |part| part_text(part).ok_or_else(|| Error::bad_request("parts", "holds something other than text"));
-    let texts = contents.iter().flat_map(|content| &content.parts).map(text).collect::<Result<Vec<_>, _>>()?;
+    let text =
+        |part| part_text(part).ok_or_else(|| Error::bad_request("parts", "holds something other than text"));
+    let texts =
+        contents.iter().flat_map(|content| &content.parts).map(text).collect::<Result<Vec<_>, _>>()?;
     Ok(texts.join("\n"))
 }

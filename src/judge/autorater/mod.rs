@@ -13,6 +13,8 @@ mod rubrics;
 mod sample;
 mod ungraded;
 
+use std::collections::BTreeSet;
+
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
@@ -309,6 +311,7 @@ fn question(system: &str, user: &str, form: ReplyForm, samples: &Samples, index:
         sampling,
         sample,
         deadline: samples.deadline,
+        without: BTreeSet::new(),
     }
 }
 
