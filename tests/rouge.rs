@@ -2,6 +2,8 @@
 //!
 //! Where the expected values come from: `vectors/rouge/README.md`.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::fs;
 
 use rapid_eval::metrics::rouge::{Kind, Options, Stemmer, Tokenizer, score};
@@ -205,7 +207,7 @@ fn a_language_brings_its_own_stemmer() {
     let plain = Options { kind: Kind::N(1), ..Options::default() };
     let german = Options { stemmer: Stemmer::for_language("German").unwrap(), ..plain };
     let porter = Options { stemmer: Stemmer::Porter, ..plain };
-    // Snowball's published German sample: "aufeinander" and "aufeinanders"... both stem to "aufeinand".
+    // From the sample vocabulary on Snowball's page about its German stemmer.
     let f = |options| score("aufeinander", "aufeinand", &options).unwrap().f_measure;
     assert_eq!((f(plain), f(german)), (0.0, 1.0));
     assert_eq!(Stemmer::for_language("de"), Stemmer::for_language("German"));
