@@ -213,6 +213,8 @@ fn kind(status: u16, complaint: &Complaint) -> JudgeErrorKind {
             None if is_unknown_model(&message) => JudgeErrorKind::UnknownModel,
             None => JudgeErrorKind::BadRequest,
         },
+        // OpenAI forbids log-probabilities of some models, with the status of a bad key.
+        403 if message.contains("logprobs") => JudgeErrorKind::Unsupported(Field::LogProbs),
         401 | 403 | 407 => JudgeErrorKind::Credentials,
         402 => JudgeErrorKind::Exhausted,
         404 | 405 | 410 => JudgeErrorKind::UnknownModel,
