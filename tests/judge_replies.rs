@@ -1,5 +1,6 @@
 //! Every recorded answer under `tests/replies/` is read as its file says.
 #![cfg(feature = "server")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop there")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,10 +51,7 @@ fn provider_named(name: &str) -> Box<dyn Provider> {
 }
 
 fn read(provider: &dyn Provider, case: &Case) -> Result<Reply, JudgeError> {
-    let body = match &case.body {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
+    let body = case.body.as_str().map_or_else(|| case.body.to_string(), str::to_owned);
     let mut response = http::Response::builder().status(case.status);
     for (name, value) in &case.headers {
         response = response.header(name, value);
@@ -61,7 +59,7 @@ fn read(provider: &dyn Provider, case: &Case) -> Result<Reply, JudgeError> {
     provider.reply(response.body(Bytes::from(body)).unwrap())
 }
 
-fn check_reply(expected: &BTreeMap<String, Value>, reply: &Reply) {
+fn check_reply(name: &str, expected: &BTreeMap<String, Value>, reply: &Reply) {
     let usage = reply.usage;
     let alternatives: Vec<Vec<Value>> = reply
         .alternatives
@@ -77,21 +75,25 @@ fn check_reply(expected: &BTreeMap<String, Value>, reply: &Reply) {
         "alternatives": alternatives,
     });
     for (field, value) in expected {
-        assert_eq!(&seen[field], value, "{field}");
+        assert_eq!(&seen[field], value, "{name}: {field}");
     }
-    assert!(expected.contains_key("text"), "a case without a text proves nothing");
+    assert!(expected.contains_key("text"), "{name}: a case without a text proves nothing");
 }
 
-fn check_error(expected: &ExpectedError, error: &JudgeError) {
-    assert_eq!(format!("{:?}", error.kind), expected.error, "{error}");
-    assert!(error.message.contains(&expected.message_has), "{error}");
-    assert_eq!(error.retry_after.map(|wait| wait.as_millis() as u64), expected.retry_after_ms, "{error}");
-    assert_eq!(error.should_retry, expected.should_retry, "{error}");
+fn check_error(name: &str, expected: &ExpectedError, error: &JudgeError) {
+    assert_eq!(format!("{:?}", error.kind), expected.error, "{name}: {error}");
+    assert!(error.message.contains(&expected.message_has), "{name}: {error}");
+    assert_eq!(
+        error.retry_after.map(|wait| wait.as_millis() as u64),
+        expected.retry_after_ms,
+        "{name}: {error}"
+    );
+    assert_eq!(error.should_retry, expected.should_retry, "{name}: {error}");
     if let Some(unwanted) = &expected.message_lacks {
-        assert!(!error.message.contains(unwanted), "{error}");
+        assert!(!error.message.contains(unwanted), "{name}: {error}");
     }
     if let Some(longest) = expected.message_max_chars {
-        assert!(error.message.chars().count() <= longest, "{error}");
+        assert!(error.message.chars().count() <= longest, "{name}: {error}");
     }
 }
 
@@ -103,11 +105,11 @@ fn every_answer_of(name: &str, at_least: usize) {
         let path = file.unwrap().path();
         let case: Case = serde_json::from_str(&std::fs::read_to_string(&path).unwrap())
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        println!("{}", path.display());
+        let name = path.display().to_string();
         match (read(provider.as_ref(), &case), &case.expect) {
-            (Ok(reply), Expect::Reply { reply: expected }) => check_reply(expected, &reply),
-            (Err(error), Expect::Error(expected)) => check_error(expected, &error),
-            (seen, _) => panic!("{}: {seen:?}", path.display()),
+            (Ok(reply), Expect::Reply { reply: expected }) => check_reply(&name, expected, &reply),
+            (Err(error), Expect::Error(expected)) => check_error(&name, expected, &error),
+            (seen, _) => panic!("{name}: {seen:?}"),
         }
         count += 1;
     }

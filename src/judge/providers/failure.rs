@@ -112,8 +112,8 @@ impl Complaint {
 
     /// The status that a body without an honest one means; 200 = it does not say.
     fn meant_status(&self) -> u16 {
-        let numeric = self.codes.iter().filter_map(|code| code.parse().ok());
-        if let Some(status) = numeric.filter(|status| (400..600).contains(status)).next() {
+        let mut numeric = self.codes.iter().filter_map(|code| code.parse().ok());
+        if let Some(status) = numeric.find(|status| (400..600).contains(status)) {
             return status;
         }
         let words: &[(u16, &[&str])] = &[
