@@ -219,7 +219,10 @@ impl Settings {
             let text = std::fs::read_to_string(file)
                 .map_err(|error| WrongSettings(format!("{} cannot be read: {error}", file.display())))?;
             toml::from_str::<Self>(&text).map_err(|error| {
-                WrongSettings(format!("{}: {}", file.display(), error.to_string().trim_end()))
+                // Without the line itself: it may hold what was meant to be secret.
+                let line =
+                    error.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
+                WrongSettings(format!("{}, line {line}: {}", file.display(), error.message()))
             })?;
             sources = sources.add_source(config::File::from_str(&text, config::FileFormat::Toml));
         }
