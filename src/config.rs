@@ -326,11 +326,15 @@ mod tests {
     #[test]
     fn the_example_names_every_setting_with_its_default() {
         let example = include_str!("../deploy/config.example.toml");
-        assert_eq!(toml::from_str::<Settings>(example).unwrap(), Settings::default());
-        let keys =
-            |text: &str| text.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
-        let Settings { server: _, limits: _, judges: _, judge: _, log: _ } = Settings::default();
-        assert_eq!(keys(example), 8 + 7 + 4 + 2);
+        let Settings { server, limits, judges, judge, log } = toml::from_str(example).unwrap();
+        let defaults = Settings::default();
+        assert_eq!(
+            (server, limits, judge, log),
+            (defaults.server, defaults.limits, defaults.judge, defaults.log)
+        );
+        assert!(judges.is_empty());
+        let keys = example.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
+        assert_eq!(keys, 8 + 7 + 4 + 2, "fields of Server, Limits, Judging and Log");
     }
 
     #[test]
