@@ -1,21 +1,17 @@
 //! Tokens, BLEU, GLEU and METEOR against NLTK. Where the vectors come from: `vectors/similarity/README.md`.
 
-#[path = "vectors/comparison.rs"]
-mod comparison;
-mod vectors;
-
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
-use comparison::{Comparison, text};
 use proptest::prelude::*;
 use rapid_eval::metrics::meteor::{self, WordNet};
 use rapid_eval::metrics::nltk::Tokenizer;
 use rapid_eval::metrics::nltk_bleu::{self, Smoothing};
 use rapid_eval::metrics::{Stop, Unscored, gleu, porter};
-use vectors::{field, rows};
+
+use crate::vectors::{Comparison, field, rows, text};
 
 const TOKENIZERS: [(&str, Tokenizer); 4] = [
     ("split", Tokenizer::WhiteSpace),
@@ -73,7 +69,11 @@ fn bleu_equals_nltks() {
                 let expected = &row["bleu"][name][method];
                 let which = match smoothing {
                     Smoothing::Method5 | Smoothing::Method7 => &mut rational,
-                    _ => &mut comparison,
+                    Smoothing::Method0
+                    | Smoothing::Method1
+                    | Smoothing::Method2
+                    | Smoothing::Method3
+                    | Smoothing::Method4 => &mut comparison,
                 };
                 which.add(found, expected, &format!("{} {name} {method}", row["id"]));
             }
@@ -157,7 +157,8 @@ fn graders_choose_the_tokenizer_by_printable_ascii() {
 
 #[test]
 fn texts_without_a_common_word_score_zero() {
-    for (prediction, reference) in [("", ""), ("", "a b"), ("a b", ""), ("Rome", "Paris"), (" \n", "\u{1f}")] {
+    for (prediction, reference) in [("", ""), ("", "a b"), ("a b", ""), ("Rome", "Paris"), (" \n", "\u{1f}")]
+    {
         let bleu = nltk_bleu::score(prediction, reference, &nltk_bleu::Options::default()).unwrap();
         let gleu = gleu::score(prediction, reference, &gleu::Options::default()).unwrap();
         let meteor = meteor::score(prediction, reference, &meteor::Options::default()).unwrap();
@@ -187,8 +188,11 @@ fn without_wordnet_only_words_and_stems_match() {
 fn a_missing_or_broken_wordnet_file_is_named() {
     let missing = WordNet::read(|_| Err(std::io::ErrorKind::NotFound.into())).unwrap_err();
     assert!(missing.to_string().starts_with("WordNet file data.noun: "), "{missing}");
-    for (file, line) in [("data.noun", "00001740 03 n 02 entity 0"), ("index.noun", "dog n 2 0 2 0 00001740")] {
-        let broken = WordNet::read(|name| Ok(if name == file { format!("  1 licence\n{line}\n") } else { String::new() }));
+    for (file, line) in [("data.noun", "00001740 03 n 02 entity 0"), ("index.noun", "dog n 2 0 2 0 00001740")]
+    {
+        let broken = WordNet::read(|name| {
+            Ok(if name == file { format!("  1 licence\n{line}\n") } else { String::new() })
+        });
         let message = broken.unwrap_err().to_string();
         assert_eq!(message, format!("WordNet file {file}: line 2 is malformed"));
     }
@@ -221,10 +225,8 @@ fn a_raised_stop_ends_the_work() {
 #[test]
 fn long_runs_of_marks_are_read() {
     for unit in ["'", ".", "\"", ",'", ".)", "`", "' ", "a'", "-", "，a", "cannot", "'t"] {
-        let text = unit.repeat(100_000);
-        let t0=std::time::Instant::now();
+        let text = unit.repeat(20_000);
         let found = meteor::score(&text, &text, &with_synonyms(Tokenizer::Grader, &WORDNET)).unwrap();
-        println!("{unit:?} {:?}", t0.elapsed());
         assert_eq!(found.exact_matches, found.prediction_length, "{unit:?}");
     }
 }
