@@ -185,18 +185,18 @@ fn facts(package: &str) -> Package {
     package
 }
 
-/// The embedded descriptors of one package, and of the packages that only Google's types reach.
+/// The embedded descriptors of one package, with the common messages of Google that it reaches.
 fn described(package: &str) -> Package {
     let pool = pool();
-    let beside = ["google.rpc", "google.longrunning"];
-    let wanted = |of: &str, full_name: &str| -> bool {
-        of == package || (package == V1BETA1 && beside.contains(&of)) ||
-            // Of the two, v1 reaches only this one.
-            (package == V1 && full_name == "google.rpc.Status")
+    let common: &[&str] = match package {
+        V1BETA1 => &["google.rpc.Status", "google.longrunning.Operation"],
+        V1 => &["google.rpc.Status"],
+        _ => &[],
     };
     let mut described = Package::new();
     for message in pool.all_messages() {
-        if message.is_map_entry() || !wanted(message.package_name(), message.full_name()) {
+        let wanted = message.package_name() == package || common.contains(&message.full_name());
+        if message.is_map_entry() || !wanted {
             continue;
         }
         let fields = message.fields().map(|field| (field.name().to_owned(), declaration(&field, package)));

@@ -7,6 +7,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of this one")]
 
 pub(crate) mod http;
+pub(crate) mod judge;
 pub(crate) mod process;
 
 use std::fmt::Write;
@@ -31,6 +32,8 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_prost::ProstCodec;
+
+use judge::{Conduct, StubJudge};
 
 /// The names of the service, ours first.
 pub(crate) const SERVICES: [&str; 3] = [
@@ -61,9 +64,27 @@ impl World {
         self
     }
 
+    /// A judge that answers every question with these texts, the last one repeated.
+    pub(crate) async fn judge_replies<'t>(
+        self,
+        texts: impl IntoIterator<Item = &'t str>,
+    ) -> (Self, StubJudge) {
+        let replies = texts.into_iter().map(|text| serde_json::json!({"text": text})).collect();
+        self.judge(Conduct::Replies(replies)).await
+    }
+
+    /// A judge of this conduct.
+    pub(crate) async fn judge(self, conduct: Conduct) -> (Self, StubJudge) {
+        let judge = StubJudge::start(conduct).await;
+        let settings = judge.settings();
+        (self.set(|all| all.judges.push(settings)), judge)
+    }
+
     /// Opens the ports and serves.
     pub(crate) async fn start(self) -> Running {
-        let evaluator = Evaluator::start(self.settings.limits.clone(), self.settings.server.workers).unwrap();
+        let Settings { limits, server, judge, .. } = &self.settings;
+        let roster = self.settings.roster().unwrap();
+        let evaluator = Evaluator::start(limits.clone(), server.workers, roster, judge.clone()).unwrap();
         let server = Server::bind(self.settings, Arc::new(evaluator)).await.unwrap();
         let (address, admin) = (server.address().unwrap(), server.admin_address());
         let stop = CancellationToken::new();
