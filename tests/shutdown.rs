@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tonic::Response;
 use tonic_health::pb::health_check_response::ServingStatus;
 use world::http::{frame_of, get, grpc};
-use world::process::{Process, run};
+use world::process::Process;
 use world::{SERVICES, World, message, scores};
 
 /// Ends a test that would hang; nothing here comes near it.
@@ -220,45 +220,4 @@ async fn the_ready_line_has_a_command_that_works() {
     let request = message(&serde_json::from_str(request).unwrap());
     let answer = grpc(process.address, frame_of(&request), &[]).await;
     assert_eq!(answer.grpc_status().code(), tonic::Code::Ok);
-}
-
-#[tokio::test]
-async fn wrong_usage_ends_with_64_and_a_sentence_that_names_the_key() {
-    let wrong: [(&[&str], &[(&str, &str)], &str); 9] = [
-        (&["serve", "--listen", "nowhere"], &[], "--listen"),
-        (&["sing"], &[], "sing"),
-        (&["serve", "--config", "/nowhere/to/be.toml"], &[], "/nowhere/to/be.toml"),
-        (&["serve", "--listen", "0.0.0.0:0"], &[], "--insecure-public"),
-        (&["serve"], &[("limits.instances", "many")], "instances"),
-        (&["serve"], &[("limits.instances", "0")], "limits.instances"),
-        (&["serve"], &[("limits.elephants", "3")], "elephants"),
-        (&["serve"], &[("log.filter", "rapid_eval=loud")], "log.filter"),
-        (&["check-config"], &[("limits.requests_in_flight_bytes", "1")], "limits.requests_in_flight_bytes"),
-    ];
-    for (arguments, settings, named) in wrong {
-        let output = run(arguments, settings, "");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(64), "{arguments:?} {settings:?}: {said}");
-        assert!(said.contains(named), "{arguments:?} {settings:?}: {said}");
-        assert!(output.stdout.is_empty());
-    }
-}
-
-#[tokio::test]
-async fn a_port_that_is_taken_ends_with_1_and_its_address() {
-    let process = Process::start(&[]);
-    let address = process.address.to_string();
-    let output = run(&["serve", "--listen", &address, "--admin-listen", "off"], &[], "");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains(&address), "{said}");
-}
-
-#[tokio::test]
-async fn what_is_asked_for_and_done_ends_with_0() {
-    for arguments in [&["--help"][..], &["--version"], &["metrics"], &["check-config"]] {
-        let output = run(arguments, &[], "");
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
-        assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{arguments:?}");
-    }
 }
