@@ -33,12 +33,18 @@ pub fn read<M: Message + Name + Default>(json: &str) -> Result<M, Error> {
 
 /// Writes a message: camelCase keys, enums by name, a score of 0 printed, what is not set left out.
 pub fn write<M: Message + Name>(message: &M) -> Result<String, Error> {
-    let mut dynamic = DynamicMessage::new(descriptor::<M>());
-    dynamic.transcode_from(message).map_err(Error::internal)?;
+    let dynamic = dynamic(message)?;
     let mut json = Vec::new();
     let mut writer = serde_json::Serializer::pretty(&mut json);
     dynamic.serialize_with_options(&mut writer, &SerializeOptions::new()).map_err(Error::internal)?;
     String::from_utf8(json).map_err(Error::internal)
+}
+
+/// A message whose fields can be read by name.
+pub fn dynamic<M: Message + Name>(message: &M) -> Result<DynamicMessage, Error> {
+    let mut dynamic = DynamicMessage::new(descriptor::<M>());
+    dynamic.transcode_from(message).map_err(Error::internal)?;
+    Ok(dynamic)
 }
 
 fn descriptor<M: Name>() -> MessageDescriptor {
