@@ -11,13 +11,11 @@ use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic_prost::{ProstCodec, ProstEncoder};
 
+use crate::wire::MAX_MESSAGES;
 use crate::wire::json::pool;
 
 /// Requests shorter than this cannot hold enough parts to matter.
 const COUNTED_FROM_BYTES: usize = 256 * 1024;
-
-/// Messages inside one request. An empty one takes two bytes on the wire and up to some hundred in memory.
-const MAX_PARTS: usize = 1_000_000;
 
 /// As deep as prost goes.
 const MAX_DEPTH: usize = 100;
@@ -74,15 +72,15 @@ impl<U: Message + prost::Name + Default> Decoder for RequestDecoder<U> {
 fn check_parts(name: &str, bytes: &[u8]) -> Result<(), Status> {
     let Some(message) = pool().get_message_by_name(name) else { return Ok(()) };
     match count_parts(&message, bytes) {
-        Some(parts) if parts > MAX_PARTS => Err(Status::resource_exhausted(format!(
-            "the request has more than {MAX_PARTS} messages inside; split it"
+        Some(parts) if parts > MAX_MESSAGES => Err(Status::resource_exhausted(format!(
+            "the request has more than {MAX_MESSAGES} messages inside; split it"
         ))),
         // What is malformed is left to the decoder, which says where.
         _ => Ok(()),
     }
 }
 
-/// Messages inside `bytes`, counted no further than just over [`MAX_PARTS`]; `None` when malformed.
+/// Messages inside `bytes`, counted no further than just over [`MAX_MESSAGES`]; `None` when malformed.
 fn count_parts(message: &MessageDescriptor, bytes: &[u8]) -> Option<usize> {
     let mut parts = 0;
     let mut open = vec![(message.clone(), bytes)];
@@ -104,7 +102,7 @@ fn count_parts(message: &MessageDescriptor, bytes: &[u8]) -> Option<usize> {
                 *rest = after;
                 if let Some(Kind::Message(part)) = message.get_field(number).map(|field| field.kind()) {
                     parts += 1;
-                    if parts > MAX_PARTS || open.len() > MAX_DEPTH {
+                    if parts > MAX_MESSAGES || open.len() > MAX_DEPTH {
                         return Some(parts);
                     }
                     open.push((part, inside));
