@@ -1,5 +1,8 @@
 //! Exact match against Python's string equality, Unicode functions, and the scores recorded from Vertex AI.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+#[cfg(test)]
 mod vectors;
 
 use proptest::prelude::*;

@@ -1,5 +1,8 @@
 //! Tool calls: what is one, and how its parameters compare. Expected ratios are counted by hand.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+#[cfg(test)]
 mod vectors;
 
 use proptest::prelude::*;

@@ -12,7 +12,7 @@ use super::{Stop, Unscored};
 mod parameters;
 mod tokens;
 
-use tokens::{breaks_within, is_space};
+use tokens::{breaks_within, is_stripped};
 
 /// The sentences of `text`, in order.
 ///
@@ -53,7 +53,7 @@ pub(crate) fn each_sentence<'t>(
     if let Some(last) = before {
         start = pieces.cut_at(start, last)?;
     }
-    pieces.piece(start, text.trim_end_matches(is_space).len())?;
+    pieces.piece(start, text.trim_end_matches(is_stripped).len())?;
     pieces.finish()
 }
 
@@ -111,12 +111,12 @@ fn context(text: &str, behind: usize) -> Option<(usize, usize)> {
     if tokens::is_non_word(first) {
         return Some((behind, behind + first.len_utf8()));
     }
-    if !is_space(first) {
+    if !first.is_whitespace() {
         return None;
     }
-    let run = rest.trim_start_matches(is_space);
+    let run = rest.trim_start();
     let next = text.len() - run.len();
-    let length = run.find(is_space).unwrap_or(run.len());
+    let length = run.find(char::is_whitespace).unwrap_or(run.len());
     (length > 0).then_some((next, next + length))
 }
 
@@ -171,8 +171,8 @@ impl<'t, T: FnMut(&'t str) -> Result<(), Unscored>> Pieces<'t, T> {
 fn closing_marks(piece: &str) -> (usize, usize) {
     let rest = piece.trim_start_matches(['"', '\'', ')', ']', '}', '‘', '’', '“', '”', '«', '»']);
     let marks = piece.len() - rest.len();
-    if marks == 0 || !(rest.is_empty() || rest.starts_with("--") || rest.starts_with(is_space)) {
+    if marks == 0 || !(rest.is_empty() || rest.starts_with("--") || rest.starts_with(char::is_whitespace)) {
         return (0, 0);
     }
-    (marks, piece.len() - rest.trim_start_matches(is_space).len())
+    (marks, piece.len() - rest.trim_start().len())
 }

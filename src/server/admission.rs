@@ -67,9 +67,7 @@ pub async fn admit(
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(held.clone());
     let body = match door {
-        Door::Grpc => {
-            Body::new(Measured { inner: body, framing: Framing::default(), held: held.clone() })
-        }
+        Door::Grpc => Body::new(Measured { inner: body, framing: Framing::default(), held: held.clone() }),
         // Measured where it is received: it has no prefix that says how long it is.
         Door::Rest => body,
     };

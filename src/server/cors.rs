@@ -87,7 +87,10 @@ mod tests {
     fn programs_and_the_servers_own_page_are_let_in() {
         assert!(!foreign(&[("host", "h:1")], &[]));
         assert!(!foreign(&[("host", "h:1"), ("origin", "http://h:1")], &[]));
-        assert!(!foreign(&[("host", "inside"), ("origin", "https://h"), ("sec-fetch-site", "same-origin")], &[]));
+        assert!(!foreign(
+            &[("host", "inside"), ("origin", "https://h"), ("sec-fetch-site", "same-origin")],
+            &[]
+        ));
         assert!(!foreign(&[("sec-fetch-site", "none")], &[]));
     }
 

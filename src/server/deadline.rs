@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use http::HeaderMap;
+use http::{Extensions, HeaderMap};
 use tokio::time::Instant;
 
 use crate::error::{Error, Kind};
@@ -18,6 +18,13 @@ const LONGEST_SECONDS: f64 = 99_999_999.0;
 /// When the answer is due; an extension of the request.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline(pub Instant);
+
+impl Deadline {
+    /// That of a request; `None` = there is no bound.
+    pub fn of(extensions: &Extensions) -> Option<Instant> {
+        extensions.get::<Self>().map(|deadline| deadline.0)
+    }
+}
 
 /// Ends the call at its deadline.
 pub async fn keep(
@@ -77,7 +84,10 @@ fn server_timeout(headers: &HeaderMap) -> Result<Option<Duration>, Error> {
         .filter(|seconds| *seconds > 0.0 && *seconds <= LONGEST_SECONDS)
         .map(|seconds| Some(Duration::from_secs_f64(seconds)))
         .ok_or_else(|| {
-            Error::bad_request("x-server-timeout", format!("is not a number of seconds up to {LONGEST_SECONDS}"))
+            Error::bad_request(
+                "x-server-timeout",
+                format!("is not a number of seconds up to {LONGEST_SECONDS}"),
+            )
         })
 }
 

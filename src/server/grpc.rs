@@ -11,6 +11,7 @@ use tower::ServiceExt;
 
 use crate::error::{Error, Kind, quoted};
 use crate::server::admission::Held;
+use crate::server::deadline::Deadline;
 use crate::server::service::Service;
 use crate::wire::v1::evaluation_service_server::{EvaluationService, EvaluationServiceServer};
 use crate::wire::v1::{
@@ -81,21 +82,25 @@ impl EvaluationService for Handlers {
             // A compressed message was admitted by its length on the wire.
             held.grow_to(request.get_ref().encoded_len())?;
         }
-        Ok(self.service.evaluate_instances(request.into_inner()).await.map(tonic::Response::new)?)
+        let deadline = Deadline::of(request.extensions());
+        Ok(tonic::Response::new(self.service.evaluate_instances(request.into_inner(), deadline).await?))
     }
 
     async fn generate_instance_rubrics(
         &self,
         request: tonic::Request<GenerateInstanceRubricsRequest>,
     ) -> Result<tonic::Response<GenerateInstanceRubricsResponse>, tonic::Status> {
-        Ok(self.service.generate_instance_rubrics(request.into_inner()).await.map(tonic::Response::new)?)
+        let deadline = Deadline::of(request.extensions());
+        Ok(tonic::Response::new(
+            self.service.generate_instance_rubrics(request.into_inner(), deadline).await?,
+        ))
     }
 
     async fn evaluate_dataset(
         &self,
         request: tonic::Request<EvaluateDatasetRequest>,
     ) -> Result<tonic::Response<Operation>, tonic::Status> {
-        Ok(self.service.evaluate_dataset(request.into_inner()).await.map(tonic::Response::new)?)
+        Ok(tonic::Response::new(self.service.evaluate_dataset(request.into_inner()).await?))
     }
 }
 

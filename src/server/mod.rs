@@ -92,6 +92,7 @@ impl Server {
 /// What callers reach: the evaluation service by gRPC under its three names and by REST, health, reflection,
 /// and a page for people.
 fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health) -> Router {
+    let people = page::routes(evaluator.roster());
     let service = Service::new(evaluator);
     // One budget for both doors.
     let admission = Admission::new(&settings.limits);
@@ -109,7 +110,7 @@ fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health) -> R
     let rest = guarded(rest::routes(service, &settings.limits), Door::Rest, settings, &admission)
         .layer(from_fn_with_state(origins, cors::keep_out));
 
-    let all = services.merge(page::routes()).fallback_service(rest);
+    let all = services.merge(people).fallback_service(rest);
     match cors::layer(&settings.server.cors_origins) {
         Some(cors) => all.layer(cors),
         None => all,
@@ -125,67 +126,6 @@ fn guarded(routes: Router, door: Door, settings: &Settings, admission: &Admissio
             .layer(from_fn_with_state((door, admission.clone()), admit))
             .layer(from_fn_with_state(door, catch_panic)),
     )
-}
-
-async fn bind(settings: Settings, evaluator: Arc<Evaluator>) -> std::io::Result<Self> {
-        let listener = bind(settings.server.listen).await?;
-        let admin = match settings.server.admin_listen {
-            AdminListen::Off => None,
-            AdminListen::At(address) => Some(bind(address).await?),
-        };
-        Ok(Self { listener, admin, settings, evaluator, health: Health::default() })
-    }
-
-    /// Where callers reach the service.
-    pub fn address(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-
-    /// Where operators reach the service.
-    pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().and_then(|listener| listener.local_addr().ok())
-    }
-
-    /// Serves until `stop`; then says "not ready", lets calls in flight end, and returns.
-    pub async fn run(self, stop: CancellationToken) {
-        let Self { listener, admin, settings, evaluator, health } = self;
-        let close = CancellationToken::new();
-        let connections = Connections {
-            limit: settings.limits.connections,
-            max_age: seconds(settings.server.max_connection_age_seconds),
-            drain: Duration::from_secs(settings.server.drain_seconds),
-        };
-        let router = callers(&settings, evaluator, &health);
-        health.set_ready(true).await;
-        let turn_away = async {
-            stop.cancelled().await;
-            health.set_ready(false).await;
-            tokio::time::sleep(Duration::from_secs(settings.server.not_ready_seconds)).await;
-            close.cancel();
-        };
-        let operators = admin.map(|listener| tokio::spawn(health::serve_admin(listener, health.clone())));
-        tokio::join!(listen::serve(listener, router, connections, close.clone()), turn_away);
-        if let Some(operators) = operators {
-            operators.abort();
-        }
-    }
-}
-
-/// What callers reach: the evaluation service under its three names, health, reflection.
-fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health) -> Router {
-    // From the outside in: gRPC-Web becomes gRPC before anything looks at it; the deadline covers all that
-    // comes after; a panic is caught inside the deadline, and the place taken by a call is given back after it.
-    let evaluation = grpc::routes(evaluator, settings.limits.request_bytes).layer(
-        ServiceBuilder::new()
-            .layer(from_fn_with_state(settings.limits.request_time(), deadline::keep))
-            .layer(from_fn_with_state(Admission::new(&settings.limits), admit))
-            .layer(from_fn(grpc::catch_panic)),
-    );
-    let mut services = Routes::from(evaluation).add_service(health.service());
-    if settings.server.reflection {
-        services = grpc::with_reflection(services);
-    }
-    services.into_axum_router().layer(GrpcWebLayer::new()).fallback(grpc::unknown)
 }
 
 async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {

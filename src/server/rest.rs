@@ -16,10 +16,12 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, Method, StatusCode, header};
 use prost::{Message, Name};
+use tokio::time::Instant;
 
 use crate::config::Limits;
 use crate::error::{Error, Kind, quoted};
 use crate::server::admission::Held;
+use crate::server::deadline::Deadline;
 use crate::server::grpc;
 use crate::server::rest::body::off_the_loop;
 use crate::server::rest::target::{Rpc, Target};
@@ -62,19 +64,19 @@ async fn answer(State(rest): State<Arc<Rest>>, request: Request) -> Response {
     }
     let answered = match target.rpc {
         Rpc::EvaluateInstances => {
-            rest.call(target, request, |service, request| async move {
-                service.evaluate_instances(request).await
+            rest.call(target, request, |service, request, deadline| async move {
+                service.evaluate_instances(request, deadline).await
             })
             .await
         }
         Rpc::GenerateInstanceRubrics => {
-            rest.call(target, request, |service, request| async move {
-                service.generate_instance_rubrics(request).await
+            rest.call(target, request, |service, request, deadline| async move {
+                service.generate_instance_rubrics(request, deadline).await
             })
             .await
         }
         Rpc::EvaluateDataset => {
-            rest.call(target, request, |service, request| async move {
+            rest.call(target, request, |service, request, _| async move {
                 service.evaluate_dataset(request).await
             })
             .await
@@ -88,7 +90,7 @@ impl Rest {
         &self,
         target: Target,
         request: Request,
-        method: impl FnOnce(Service, Q) -> F,
+        method: impl FnOnce(Service, Q, Option<Instant>) -> F,
     ) -> Result<Response, Error>
     where
         Q: Message + Name + Default + Located + 'static,
@@ -105,7 +107,7 @@ impl Rest {
         if let Some(location) = target.location {
             *message.location() = location;
         }
-        let response = method(self.service.clone(), message).await?;
+        let response = method(self.service.clone(), message, Deadline::of(&parts.extensions)).await?;
         write(response, enums).await
     }
 }

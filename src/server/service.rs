@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use crate::error::{Error, Kind};
 use crate::evaluate::Evaluator;
 use crate::wire::v1::{
@@ -9,7 +11,7 @@ use crate::wire::v1::{
     GenerateInstanceRubricsRequest, GenerateInstanceRubricsResponse, Operation,
 };
 
-/// Answers calls, and logs what is the service's own fault.
+/// Answers calls, and logs what is the service's own fault. `deadline` is when the caller stops waiting.
 #[derive(Debug, Clone)]
 pub struct Service {
     evaluator: Arc<Evaluator>,
@@ -25,19 +27,18 @@ impl Service {
     pub async fn evaluate_instances(
         &self,
         request: EvaluateInstancesRequest,
+        deadline: Option<Instant>,
     ) -> Result<EvaluateInstancesResponse, Error> {
-        logged(self.evaluator.evaluate(request).await)
+        logged(self.evaluator.evaluate(request, deadline).await)
     }
 
     /// Rubrics for a prompt.
     pub async fn generate_instance_rubrics(
         &self,
-        _: GenerateInstanceRubricsRequest,
+        request: GenerateInstanceRubricsRequest,
+        deadline: Option<Instant>,
     ) -> Result<GenerateInstanceRubricsResponse, Error> {
-        logged(Err(Error::new(
-            Kind::FailedPrecondition,
-            "rubrics are written by a judge LLM and none is configured",
-        )))
+        logged(self.evaluator.generate_rubrics(request, deadline).await)
     }
 
     /// Refused: this service stores nothing.

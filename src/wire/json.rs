@@ -91,13 +91,19 @@ pub fn write<M: Message + Name>(message: &M) -> Result<String, Error> {
 
 /// As [`write`], with enums as told.
 pub fn write_with<M: Message + Name>(message: &M, enums: Enums) -> Result<String, Error> {
-    let mut dynamic = DynamicMessage::new(descriptor::<M>());
-    dynamic.transcode_from(message).map_err(Error::internal)?;
+    let dynamic = dynamic(message)?;
     let mut json = Vec::new();
     let mut writer = serde_json::Serializer::pretty(&mut json);
     let options = SerializeOptions::new().use_enum_numbers(enums == Enums::Numbers);
     dynamic.serialize_with_options(&mut writer, &options).map_err(Error::internal)?;
     String::from_utf8(json).map_err(Error::internal)
+}
+
+/// A message whose fields can be read by name.
+pub fn dynamic<M: Message + Name>(message: &M) -> Result<DynamicMessage, Error> {
+    let mut dynamic = DynamicMessage::new(descriptor::<M>());
+    dynamic.transcode_from(message).map_err(Error::internal)?;
+    Ok(dynamic)
 }
 
 fn descriptor<M: Name>() -> MessageDescriptor {

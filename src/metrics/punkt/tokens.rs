@@ -6,8 +6,8 @@ use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCa
 
 use super::parameters::{ENGLISH, Parameters};
 
-/// White space as Python has it.
-pub(super) fn is_space(character: char) -> bool {
+/// White space to Python's `str.strip`; its regular expressions leave out the four information separators.
+pub(super) fn is_stripped(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
 }
 
@@ -40,7 +40,8 @@ pub(super) fn is_non_word(character: char) -> bool {
 /// Whether a token of `text` other than the last ends a sentence.
 pub(super) fn breaks_within(text: &str) -> bool {
     let parameters = &*ENGLISH;
-    let mut tokens = text.split('\n').flat_map(Tokens).map(|text| Token::new(text, parameters));
+    let lines = text.split('\n').filter(|line| !line.trim_start_matches(is_stripped).is_empty());
+    let mut tokens = lines.flat_map(Tokens).map(|text| Token::new(text, parameters));
     let Some(mut token) = tokens.next() else { return false };
     for next in tokens {
         if token.ends_before(&next, parameters) {
@@ -58,7 +59,7 @@ impl<'t> Iterator for Tokens<'t> {
     type Item = &'t str;
 
     fn next(&mut self) -> Option<&'t str> {
-        let line = self.0.trim_start_matches(is_space);
+        let line = self.0.trim_start();
         let first = line.chars().next()?;
         let length = match long_mark(line) {
             0 if matches!(
@@ -90,7 +91,7 @@ fn word_length(line: &str) -> usize {
 
 /// Whether a word can't go on with `rest`.
 fn ends_word(rest: &str) -> bool {
-    rest.chars().next().is_none_or(|character| is_space(character) || is_non_word(character))
+    rest.chars().next().is_none_or(|character| character.is_whitespace() || is_non_word(character))
         || long_mark(rest) > 0
 }
 
@@ -103,7 +104,7 @@ fn long_mark(text: &str) -> usize {
         [b'.', ..] => {
             let (mut periods, mut length) = (1, 1);
             let mut rest = &text[1..];
-            while let Some(space) = rest.chars().next().filter(|&character| is_space(character))
+            while let Some(space) = rest.chars().next().filter(|character| character.is_whitespace())
                 && let Some(after) = rest[space.len_utf8()..].strip_prefix('.')
             {
                 periods += 1;
@@ -216,18 +217,14 @@ impl<'t> Token<'t> {
     }
 }
 
-/// Python's word characters without the decimal digits.
+/// A word character other than a digit, as in Unicode's recommendations for regular expressions (UTS 18).
 fn is_letter(character: char) -> bool {
-    character == '_'
-        || match character.general_category_group() {
-            GeneralCategoryGroup::Letter => true,
-            GeneralCategoryGroup::Number => !is_digit(character),
-            GeneralCategoryGroup::Mark
-            | GeneralCategoryGroup::Punctuation
-            | GeneralCategoryGroup::Symbol
-            | GeneralCategoryGroup::Separator
-            | GeneralCategoryGroup::Other => false,
-        }
+    character.is_alphabetic()
+        || character == '_'
+        || (!character.is_ascii()
+            && (character.general_category_group() == GeneralCategoryGroup::Mark
+                || character.general_category() == GeneralCategory::ConnectorPunctuation
+                || matches!(character, '\u{200c}' | '\u{200d}')))
 }
 
 fn is_digit(character: char) -> bool {

@@ -35,7 +35,10 @@ impl Packing {
             b"gzip" | b"x-gzip" => Ok(Self::Gzip),
             other => Err(Error::bad_request(
                 "content-encoding",
-                format!("{} is not understood; send gzip or nothing", quoted(&String::from_utf8_lossy(other))),
+                format!(
+                    "{} is not understood; send gzip or nothing",
+                    quoted(&String::from_utf8_lossy(other))
+                ),
             )),
         }
     }
@@ -50,8 +53,9 @@ pub(super) async fn receive(mut body: Body, held: &Held, limit: usize) -> Result
     }
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| {
-            Error { source: Some(error.into()), ..Error::new(Kind::Cancelled, "the body broke off") }
+        let frame = frame.map_err(|error| Error {
+            source: Some(error.into()),
+            ..Error::new(Kind::Cancelled, "the body broke off")
         })?;
         let Ok(data) = frame.into_data() else { continue };
         if whole.is_empty() && body.is_end_stream() {
@@ -93,7 +97,10 @@ where
         let text = std::str::from_utf8(&body).map_err(|error| {
             Error::bad_request(
                 "",
-                format!("Invalid JSON payload received. It is not UTF-8 from byte {} on.", error.valid_up_to()),
+                format!(
+                    "Invalid JSON payload received. It is not UTF-8 from byte {} on.",
+                    error.valid_up_to()
+                ),
             )
         })?;
         let document = Document::parse::<Q>(text)?;
@@ -108,9 +115,9 @@ fn unpack(packed: &[u8], held: &Held, limit: usize) -> Result<Bytes, Error> {
     let mut whole = Vec::new();
     let mut piece = vec![0; PIECE_BYTES];
     loop {
-        let bytes = reader
-            .read(&mut piece)
-            .map_err(|error| Error::bad_request("content-encoding", format!("the body is not gzip: {error}")))?;
+        let bytes = reader.read(&mut piece).map_err(|error| {
+            Error::bad_request("content-encoding", format!("the body is not gzip: {error}"))
+        })?;
         let Some(piece) = piece.get(..bytes).filter(|piece| !piece.is_empty()) else {
             return Ok(whole.into());
         };

@@ -9,8 +9,17 @@ use crate::wire::json::Enums;
 
 /// Parameters that every Google API has.
 const SYSTEM: [&str; 11] = [
-    "alt", "prettyPrint", "fields", "key", "access_token", "oauth_token", "quotaUser", "callback", "uploadType",
-    "upload_protocol", ".xgafv",
+    "alt",
+    "prettyPrint",
+    "fields",
+    "key",
+    "access_token",
+    "oauth_token",
+    "quotaUser",
+    "callback",
+    "uploadType",
+    "upload_protocol",
+    ".xgafv",
 ];
 
 /// How the caller wants enums: as numbers with `$alt=json;enum-encoding=int`, else by name.
@@ -58,11 +67,14 @@ mod tests {
 
     #[test]
     fn only_one_value_of_one_parameter_changes_the_answer() {
-        for query in ["$alt=json;enum-encoding=int", "%24alt=json%3Benum-encoding%3Dint", "alt=json;enum-encoding=int"]
+        for query in
+            ["$alt=json;enum-encoding=int", "%24alt=json%3Benum-encoding%3Dint", "alt=json;enum-encoding=int"]
         {
             assert_eq!(enums(query).unwrap(), Enums::Numbers, "{query}");
         }
-        for query in ["", "alt=json", "$alt=json", "prettyPrint=false&key=k", "$.xgafv=2&.xgafv=1&$quotaUser=u"] {
+        for query in
+            ["", "alt=json", "$alt=json", "prettyPrint=false&key=k", "$.xgafv=2&.xgafv=1&$quotaUser=u"]
+        {
             assert_eq!(enums(query).unwrap(), Enums::Names, "{query}");
         }
     }

@@ -68,7 +68,10 @@ mod tests {
                     Target::of(&format!("/v1beta1/projects/p-1/locations/global{colon}{verb}")),
                     Some(Target { rpc, location: location.clone() })
                 );
-                assert_eq!(Target::of(&format!("/v1beta1{colon}{verb}")), Some(Target { rpc, location: None }));
+                assert_eq!(
+                    Target::of(&format!("/v1beta1{colon}{verb}")),
+                    Some(Target { rpc, location: None })
+                );
                 let in_v1 = Target::of(&format!("/v1/projects/p-1/locations/global{colon}{verb}"));
                 assert_eq!(in_v1, (rpc == Rpc::EvaluateInstances).then_some(Target { rpc, location }));
             }
@@ -77,7 +80,8 @@ mod tests {
 
     #[test]
     fn a_project_may_hold_a_colon() {
-        let target = Target::of("/v1/projects/example.com:p/locations/us-central1:evaluateInstances").unwrap();
+        let target =
+            Target::of("/v1/projects/example.com:p/locations/us-central1:evaluateInstances").unwrap();
         assert_eq!(target.location.as_deref(), Some("projects/example.com:p/locations/us-central1"));
     }
 

@@ -21,12 +21,8 @@ impl<'de> Deserializer<'de> for Node<'de> {
             Node::Text(Cow::Borrowed(text)) => visitor.visit_borrowed_str(text),
             Node::Text(Cow::Owned(text)) => visitor.visit_string(text),
             Node::List(items) => visitor.visit_seq(Items { items: items.into_iter(), index: 0 }),
-            Node::Free(entries) => {
-                visitor.visit_map(Members { members: entries.into_iter(), value: None })
-            }
-            Node::Message(fields) => {
-                visitor.visit_map(Members { members: fields.into_iter(), value: None })
-            }
+            Node::Free(entries) => visitor.visit_map(Members { members: entries.into_iter(), value: None }),
+            Node::Message(fields) => visitor.visit_map(Members { members: fields.into_iter(), value: None }),
         }
     }
 
@@ -120,7 +116,8 @@ impl<'de, K: Key<'de>> MapAccess<'de> for Members<'de, K> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Fault> {
-        let (key, value) = self.value.take().ok_or_else(|| Fault::value("a value was read before its key"))?;
+        let (key, value) =
+            self.value.take().ok_or_else(|| Fault::value("a value was read before its key"))?;
         seed.deserialize(value).map_err(|fault| fault.within(Step::Key(key.named())))
     }
 

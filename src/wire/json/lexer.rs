@@ -184,7 +184,9 @@ impl<'a> Lexer<'a> {
                 self.at += 1;
                 return self.unicode();
             }
-            _ => return Err(String::from("this escape is none of JSON's; a backslash itself is written \\\\")),
+            _ => {
+                return Err(String::from("this escape is none of JSON's; a backslash itself is written \\\\"));
+            }
         };
         self.at += 1;
         Ok(character)
@@ -244,8 +246,18 @@ mod tests {
     #[test]
     fn what_is_no_string_is_refused() {
         for json in [
-            r#"""#, r#"'a""#, r#""\"#, r#""\x41""#, r#""\u12""#, r#""\u12G4""#, r#""\uD83D""#, r#""\uDE00""#,
-            r#""\uD83D\n""#, r#""\uD83D\u0041""#, r#""\uD83D\uD83D""#, "\"\\u00é\"",
+            r#"""#,
+            r#"'a""#,
+            r#""\"#,
+            r#""\x41""#,
+            r#""\u12""#,
+            r#""\u12G4""#,
+            r#""\uD83D""#,
+            r#""\uDE00""#,
+            r#""\uD83D\n""#,
+            r#""\uD83D\u0041""#,
+            r#""\uD83D\uD83D""#,
+            "\"\\u00é\"",
         ] {
             assert_eq!(text(json), None, "{json}");
         }

@@ -138,10 +138,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn nested(
-        &mut self,
-        read: impl FnOnce(&mut Self) -> Result<Node<'a>, Fault>,
-    ) -> Result<Node<'a>, Fault> {
+    fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<Node<'a>, Fault>) -> Result<Node<'a>, Fault> {
         if self.depth == MAX_DEPTH {
             return Err(self.wrong(format!("objects and lists are nested deeper than {MAX_DEPTH}")));
         }
@@ -267,7 +264,11 @@ impl<'a> Reader<'a> {
     }
 
     fn comma_or(&mut self, end: u8, expected: &str) -> Result<(), Fault> {
-        if self.lexer.take(b',') || self.lexer.peek() == Some(end) { Ok(()) } else { Err(self.wrong(expected)) }
+        if self.lexer.take(b',') || self.lexer.peek() == Some(end) {
+            Ok(())
+        } else {
+            Err(self.wrong(expected))
+        }
     }
 }
 
