@@ -30,10 +30,11 @@ pub(crate) struct Lcs {
     width: usize,
     /// Tokens whose slot is not 0.
     used: Vec<u32>,
-    /// Tokens of the taller of two sequences that occur in the other, or the like.
+    /// What is left of the two sequences without tokens that only one of them has.
     rows: Vec<u32>,
     columns: Vec<u32>,
-    /// Whether tokens without any equal row stood right before a column.
+    /// The slots of columns, and whether tokens without any equal row stood right before a column.
+    known: Vec<u16>,
     gaps: Vec<bool>,
     /// Which tokens occur at all in the rows of a tall table.
     present: Vec<bool>,
@@ -226,34 +227,30 @@ impl Lcs {
     /// One strip: all vectors are kept.
     fn mark_low<const W: usize>(&mut self, height: usize, columns: &[u32], marks: &mut [u64], offset: usize) {
         let masks = self.masks.as_chunks::<W>().0;
-        let mut vector = [!0; W];
-        self.columns.clear();
-        self.gaps.clear();
-        self.vectors.clear();
-        let mut gap = false;
-        for &token in columns {
-            let slot = usize::from(self.slots[token as usize]);
-            if slot == 0 {
-                gap = true;
-                continue;
-            }
-            advance(&mut vector, &masks[slot], false);
-            self.columns.push(token);
-            self.gaps.push(gap);
-            self.vectors.extend_from_slice(&vector);
-            gap = false;
+        // Columns without an equal row are left out, without a branch: most are, and which is hard to foresee.
+        if self.known.len() < columns.len() {
+            self.known.resize(columns.len(), 0);
+            self.gaps.resize(columns.len(), false);
         }
-        let mut walk = Walk { row: height, column: self.columns.len(), gap };
-        let tile = Tile {
-            columns: &self.columns,
-            gaps: &self.gaps,
-            vectors: self.vectors.as_chunks::<W>().0,
-            slots: &self.slots,
-            masks,
-            top: 0,
-            left: 0,
-        };
-        tile.walk(&mut walk, |row| set(marks, offset + row));
+        let (mut count, mut gap) = (0, false);
+        for &token in columns {
+            let slot = self.slots[token as usize];
+            self.known[count] = slot;
+            self.gaps[count] = gap;
+            gap = slot == 0;
+            count += usize::from(!gap);
+        }
+        let known = &self.known[..count];
+
+        let mut vector = [!0; W];
+        self.vectors.clear();
+        for &slot in known {
+            advance(&mut vector, &masks[usize::from(slot)], false);
+            self.vectors.extend_from_slice(&vector);
+        }
+        let vectors = self.vectors.as_chunks::<W>().0;
+        let tile = Tile { known, gaps: &self.gaps, vectors, masks, top: 0, left: 0 };
+        tile.walk(&mut Walk { row: height, column: count, gap }, |row| set(marks, offset + row));
     }
 
     /// More than one strip: first all carries and every [`TILE`]th vector, then the tiles on the way back.
@@ -357,15 +354,11 @@ impl Lcs {
                 vectors.extend_from_slice(vector);
             });
         }
-        let tile = Tile {
-            columns: &self.columns,
-            gaps: &self.gaps,
-            vectors: self.vectors.as_chunks::<W>().0,
-            slots: &self.slots,
-            masks,
-            top,
-            left,
-        };
+        self.known.clear();
+        self.known.extend(columns.iter().map(|&token| self.slots[token as usize]));
+        let gaps = &self.gaps[left..];
+        let vectors = self.vectors.as_chunks::<W>().0;
+        let tile = Tile { known: &self.known, gaps, vectors, masks, top, left };
         tile.walk(walk, |row| set(marks, offset + row));
     }
 
@@ -374,7 +367,11 @@ impl Lcs {
         let words =
             self.masks.capacity() + self.carries.capacity() + self.vectors.capacity() + self.kept.capacity();
         let halves = self.used.capacity() + self.rows.capacity() + self.columns.capacity();
-        words * 8 + halves * 4 + self.slots.capacity() * 2 + self.gaps.capacity() + self.present.capacity()
+        words * 8
+            + halves * 4
+            + (self.slots.capacity() + self.known.capacity()) * 2
+            + self.gaps.capacity()
+            + self.present.capacity()
     }
 }
 
@@ -421,10 +418,10 @@ fn forward<const W: usize>(
 
 /// A part of the table that is in memory: rows from `top`, columns from `left`.
 struct Tile<'a, const W: usize> {
-    columns: &'a [u32],
+    /// The mask of each column.
+    known: &'a [u16],
     gaps: &'a [bool],
     vectors: &'a [[u64; W]],
-    slots: &'a [u16],
     masks: &'a [[u64; W]],
     top: usize,
     left: usize,
@@ -436,6 +433,7 @@ impl<const W: usize> Tile<'_, W> {
         while walk.column > self.left {
             let column = walk.column - 1;
             let vector = &self.vectors[column - self.left];
+            let mask = &self.masks[usize::from(self.known[column - self.left])];
             if walk.gap {
                 // No token equals: on to the nearest row where going left keeps the length.
                 walk.row = self.last_row(walk.row, |word| !vector[word]);
@@ -444,7 +442,6 @@ impl<const W: usize> Tile<'_, W> {
                 }
                 walk.gap = false;
             }
-            let mask = &self.masks[usize::from(self.slots[self.columns[column] as usize])];
             walk.row = self.last_row(walk.row, |word| mask[word] | !vector[word]);
             if walk.row == self.top {
                 return;
@@ -455,7 +452,7 @@ impl<const W: usize> Tile<'_, W> {
                 walk.row -= 1;
             }
             walk.column = column;
-            walk.gap = self.gaps[column];
+            walk.gap = self.gaps[column - self.left];
             if walk.row == self.top {
                 return;
             }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
-use crate::wire::MAX_MESSAGES;
+use crate::wire::MAX_PARTS;
 use crate::wire::json::fault::{Fault, Step};
 use crate::wire::json::lexer::{Lexer, Word};
 
@@ -13,10 +13,10 @@ use crate::wire::json::lexer::{Lexer, Word};
 const MAX_DEPTH: usize = 128;
 
 /// Values of any sort in one text.
-const MAX_VALUES: usize = 4 * MAX_MESSAGES;
+const MAX_VALUES: usize = 4 * MAX_PARTS;
 
 /// What a message takes in memory while it is read, about.
-const MESSAGE_BYTES: usize = 1024;
+const PART_BYTES: usize = 1024;
 
 /// Keys that a client sends although the public schema has no such field: read and left out.
 const LEFT_OUT: [(&str, &str); 4] = [
@@ -45,20 +45,20 @@ pub(super) enum Node<'a> {
 #[derive(Debug)]
 pub(super) struct Tree<'a> {
     pub(super) root: Node<'a>,
-    /// Messages that it holds.
-    messages: usize,
+    /// Messages and items of lists that it holds.
+    parts: usize,
 }
 
 impl Tree<'_> {
     /// What it takes in memory to make a message of it, about, without its texts.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.messages.saturating_mul(MESSAGE_BYTES)
+        self.parts.saturating_mul(PART_BYTES)
     }
 }
 
 /// Reads a text that holds one message and nothing else.
 pub(super) fn read<'a>(text: &'a str, message: &MessageDescriptor) -> Result<Tree<'a>, Fault> {
-    let mut reader = Reader { lexer: Lexer::new(text), depth: 0, values: 0, messages: 0 };
+    let mut reader = Reader { lexer: Lexer::new(text), depth: 0, values: 0, parts: 0 };
     let root = reader.value(&Shape::Message(message.clone()))?;
     if reader.lexer.peek().is_some() {
         return Err(reader.wrong("expected nothing after the message"));
@@ -66,7 +66,7 @@ pub(super) fn read<'a>(text: &'a str, message: &MessageDescriptor) -> Result<Tre
     if !matches!(root, Node::Message(_)) {
         return Err(reader.wrong("expected an object"));
     }
-    Ok(Tree { root, messages: reader.messages })
+    Ok(Tree { root, parts: reader.parts })
 }
 
 /// What an object at this place is.
@@ -100,7 +100,7 @@ struct Reader<'a> {
     lexer: Lexer<'a>,
     depth: usize,
     values: usize,
-    messages: usize,
+    parts: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -114,15 +114,15 @@ impl<'a> Reader<'a> {
             return Err(Fault::limit(format!("the request has more than {MAX_VALUES} values; split it")));
         }
         let word = self.lexer.word().map_err(|what| self.wrong(what))?;
-        self.messages += match (shape, &word) {
+        self.parts += match (shape, &word) {
             (Shape::Message(_), Word::Object) => 1,
             // The value, and the entry of the object that holds it.
             (Shape::Free, _) => 2,
             _ => 0,
         };
-        if self.messages > MAX_MESSAGES {
+        if self.parts > MAX_PARTS {
             return Err(Fault::limit(format!(
-                "the request has more than {MAX_MESSAGES} messages inside; split it"
+                "the request has more than {MAX_PARTS} messages and list items inside; split it"
             )));
         }
         Ok(match word {
@@ -152,6 +152,7 @@ impl<'a> Reader<'a> {
     fn list(&mut self, shape: &Shape) -> Result<Node<'a>, Fault> {
         let mut items = Vec::new();
         while !self.lexer.take(b']') {
+            self.parts += usize::from(matches!(shape, Shape::Scalar));
             let item = self.value(shape).map_err(|fault| fault.within(Step::Index(items.len())))?;
             items.push(item);
             self.comma_or(b']', "expected , or ] after an item")?;
