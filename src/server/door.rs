@@ -40,3 +40,35 @@ pub async fn catch_panic(State(door): State<Door>, request: Request, next: Next)
         door.refuse(error)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::body::Body;
+    use axum::middleware::from_fn_with_state;
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn answer_to_a_panic(door: Door) -> Response {
+        async fn boom() {
+            panic!("a secret of the service");
+        }
+        let routes = Router::new().fallback(boom).layer(from_fn_with_state(door, catch_panic));
+        routes.oneshot(Request::new(Body::empty())).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_internal_error_in_the_form_of_its_door() {
+        let response = answer_to_a_panic(Door::Grpc).await;
+        assert_eq!(response.headers()["grpc-status"], "13");
+
+        let response = answer_to_a_panic(Door::Rest).await;
+        assert_eq!(response.status(), 500);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["error"]["status"], "INTERNAL");
+        assert!(!body.to_string().contains("secret"), "{body}");
+    }
+}

@@ -65,12 +65,7 @@ impl<'a> Document<'a> {
             &DeserializeOptions::new(),
         )?;
         // The only thing that can be wrong with the bytes of a message that was just made.
-        message.transcode_to().map_err(|_| {
-            Error::bad_request(
-                "",
-                "more than 100 messages are nested; a level of an object that is free in form counts as three",
-            )
-        })
+        message.transcode_to().map_err(|_| Error::bad_request("", fault::NESTED))
     }
 }
 

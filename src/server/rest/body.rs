@@ -58,7 +58,7 @@ pub(super) async fn receive(mut body: Body, held: &Held, limit: usize) -> Result
             ..Error::new(Kind::Cancelled, "the body broke off")
         })?;
         let Ok(data) = frame.into_data() else { continue };
-        if whole.is_empty() && body.is_end_stream() {
+        if whole.is_empty() && http_body::Body::is_end_stream(&body) {
             within(data.len(), limit)?;
             held.grow_to(data.len())?;
             return Ok(data);

@@ -4,6 +4,10 @@ use std::fmt;
 
 use crate::error::{Error, Kind, quoted};
 
+/// Messages inside one another, as deep as prost goes.
+pub(super) const NESTED: &str =
+    "more than 100 messages are nested; a level of an object that is free in form counts as three";
+
 /// Why a text is not the wanted message.
 #[derive(Debug)]
 pub(super) struct Fault {
@@ -111,6 +115,8 @@ impl std::error::Error for Fault {}
 
 impl serde::de::Error for Fault {
     fn custom<T: fmt::Display>(what: T) -> Self {
-        Self::value(what.to_string())
+        let what = what.to_string();
+        // What more prost says is the names of the hundred.
+        if what.contains("recursion limit reached") { Self::value(NESTED) } else { Self::value(what) }
     }
 }

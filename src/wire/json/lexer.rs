@@ -185,7 +185,9 @@ impl<'a> Lexer<'a> {
                 return self.unicode();
             }
             _ => {
-                return Err(String::from("this escape is none of JSON's; a backslash itself is written \\\\"));
+                return Err(String::from(
+                    "this escape is none of JSON's; a backslash itself is written \\\\",
+                ));
             }
         };
         self.at += 1;
