@@ -222,7 +222,10 @@ impl Settings {
             let text = std::fs::read_to_string(file)
                 .map_err(|error| WrongSettings(format!("{} cannot be read: {error}", file.display())))?;
             toml::from_str::<Self>(&text).map_err(|error| {
-                WrongSettings(format!("{}: {}", file.display(), error.to_string().trim_end()))
+                // Without the line itself: it may hold what was meant to be secret.
+                let line =
+                    error.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
+                WrongSettings(format!("{}, line {line}: {}", file.display(), error.message()))
             })?;
             sources = sources.add_source(config::File::from_str(&text, config::FileFormat::Toml));
         }
@@ -343,11 +346,15 @@ mod tests {
     #[test]
     fn the_example_names_every_setting_with_its_default() {
         let example = include_str!("../deploy/config.example.toml");
-        assert_eq!(toml::from_str::<Settings>(example).unwrap(), Settings::default());
-        let keys =
-            |text: &str| text.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
-        let Settings { server: _, limits: _, judges: _, judge: _, log: _ } = Settings::default();
-        assert_eq!(keys(example), 8 + 7 + 4 + 2);
+        let Settings { server, limits, judges, judge, log } = toml::from_str(example).unwrap();
+        let defaults = Settings::default();
+        assert_eq!(
+            (server, limits, judge, log),
+            (defaults.server, defaults.limits, defaults.judge, defaults.log)
+        );
+        assert!(judges.is_empty());
+        let keys = example.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
+        assert_eq!(keys, 8 + 7 + 4 + 2, "fields of Server, Limits, Judging and Log");
     }
 
     #[test]

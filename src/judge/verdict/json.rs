@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn hostile_texts_take_linear_work() {
-        let size = 4 << 20;
+        let size = 1 << 20;
         for text in [
             "{",
             "{\"a\":",
