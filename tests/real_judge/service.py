@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 PROTO = HERE.parent.parent / "proto"
 CALL_WITHIN = 1800  # seconds for one call, on a machine that does other things too
 READY_WITHIN = 300  # seconds, for either server
-CUT_AT = 300  # tokens of one reply: a weak model may go on for ever
+CUT_AT = 160  # tokens of one reply: a weak model may go on for ever
 
 
 def generate_client(folder: Path):

@@ -1,4 +1,4 @@
-"""A judge that hardly knows what is asked of it: 135 million parameters, temperature 1, replies cut at 300 tokens.
+"""A judge that hardly knows what is asked of it: 135 million parameters, temperature 1, replies cut off early.
 
 Nothing is expected of its taste. Of every answer it is checked that it is either made of what the judge said, as
 counted again here from the samples, or an error that says what the judge said instead. A number out of nothing
