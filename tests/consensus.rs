@@ -7,25 +7,26 @@ use rapid_eval::judge::consensus::{Choice, Next, NoConsensus, choices, next, sco
 struct Dice(u64);
 
 impl Dice {
-    fn below(&mut self, sides: u64) -> u64 {
+    fn below(&mut self, sides: u32) -> u32 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
+        // the upper half, scaled: less than the number of sides
+        u32::try_from((((z ^ (z >> 31)) >> 32) * u64::from(sides)) >> 32).unwrap_or_default()
     }
 }
 
 /// A random vote vector: 1 to 32 samples over whole scores, some of them failed.
 fn votes(dice: &mut Dice) -> Vec<Option<i64>> {
     let samples = 1 + dice.below(32);
-    let lowest = i64::try_from(dice.below(6)).unwrap() - 3;
+    let lowest = i64::from(dice.below(6)) - 3;
     let levels = 1 + dice.below(6);
     let failing = dice.below(10);
     (0..samples)
         .map(|_| {
             let fails = dice.below(10) < failing;
-            (!fails).then(|| lowest + i64::try_from(dice.below(levels)).unwrap())
+            (!fails).then(|| lowest + i64::from(dice.below(levels)))
         })
         .collect()
 }
@@ -37,8 +38,7 @@ fn slow_score(votes: &[Option<i64>]) -> Option<(i64, usize, usize)> {
         return None;
     }
     let count = |label: i64| valid.iter().filter(|vote| **vote == label).count();
-    let sum: i64 = valid.iter().sum();
-    let far = |label: i64| (label * i64::try_from(valid.len()).unwrap() - sum).abs();
+    let far = |label: i64| valid.iter().map(|vote| label - vote).sum::<i64>().abs();
     let label = *valid.iter().find(|&&mine| {
         valid.iter().all(|&other| {
             count(mine) > count(other)
@@ -144,8 +144,8 @@ fn stopping_early_changes_no_answer() {
 #[test]
 fn one_at_a_time_asks_as_often_as_arithmetic_says() {
     // Expected draws of the label rule, computed exactly over all multinomial paths.
-    let table: [(&[u64], [f64; 6]); 4] = [
-        (&[95, 5], [2.09, 3.14, 3.16, 5.26, 9.47, 17.89]),
+    let table: [(&[u32], [f64; 6]); 4] = [
+        (&[95, 5], [2.09, 3.1425, 3.16, 5.26, 9.47, 17.89]),
         (&[80, 20], [2.32, 3.48, 3.63, 6.16, 11.24, 21.25]),
         (&[60, 30, 10], [2.54, 3.76, 4.19, 6.89, 13.18, 25.64]),
         (&[40, 30, 20, 10], [2.70, 3.90, 4.61, 7.41, 14.67, 29.26]),

@@ -395,8 +395,9 @@ inputs = [{ name = "prediction", title = "Text", required = true }]
 
     #[test]
     fn scales_and_inputs_are_those_of_vertex() {
-        // name, lowest, highest, levels, required, optional
-        let table: [(&str, f64, f64, usize, &[&str], &[&str]); 12] = [
+        /// Name, lowest, highest, levels, required, optional.
+        type Row = (&'static str, f64, f64, usize, &'static [&'static str], &'static [&'static str]);
+        let table: [Row; 12] = [
             ("coherence", 1.0, 5.0, 5, &["prediction"], &[]),
             ("fluency", 1.0, 5.0, 5, &["prediction"], &[]),
             ("safety", 0.0, 1.0, 2, &["prediction"], &[]),

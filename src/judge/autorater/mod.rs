@@ -335,6 +335,9 @@ impl Orders<'_> {
     }
 }
 
+/// How votes, out of so many samples, become an answer.
+type Count<L> = fn(&[Option<L>], usize) -> Result<Consensus<L>, NoConsensus>;
+
 /// One item before a judge.
 struct Asked<'a, J, R> {
     judge: &'a J,
@@ -345,11 +348,7 @@ struct Asked<'a, J, R> {
 
 impl<J: Judge, R: Reading> Asked<'_, J, R> {
     /// Asks all samples and counts: `vote` says what a verdict is a vote for, given whether it was flipped.
-    async fn grade<L>(
-        &self,
-        vote: fn(&R::Value, bool) -> L,
-        count: fn(&[Option<L>], usize) -> Result<Consensus<L>, NoConsensus>,
-    ) -> Result<Grade<L>, Ungraded>
+    async fn grade<L>(&self, vote: fn(&R::Value, bool) -> L, count: Count<L>) -> Result<Grade<L>, Ungraded>
     where
         L: Copy + PartialEq + Send,
     {

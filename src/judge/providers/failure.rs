@@ -112,8 +112,8 @@ impl Complaint {
 
     /// The status that a body without an honest one means; 200 = it does not say.
     fn meant_status(&self) -> u16 {
-        let numeric = self.codes.iter().filter_map(|code| code.parse().ok());
-        if let Some(status) = numeric.filter(|status| (400..600).contains(status)).next() {
+        let mut numeric = self.codes.iter().filter_map(|code| code.parse().ok());
+        if let Some(status) = numeric.find(|status| (400..600).contains(status)) {
             return status;
         }
         let words: &[(u16, &[&str])] = &[
@@ -213,6 +213,8 @@ fn kind(status: u16, complaint: &Complaint) -> JudgeErrorKind {
             None if is_unknown_model(&message) => JudgeErrorKind::UnknownModel,
             None => JudgeErrorKind::BadRequest,
         },
+        // OpenAI forbids log-probabilities of some models, with the status of a bad key.
+        403 if message.contains("logprobs") => JudgeErrorKind::Unsupported(Field::LogProbs),
         401 | 403 | 407 => JudgeErrorKind::Credentials,
         402 => JudgeErrorKind::Exhausted,
         404 | 405 | 410 => JudgeErrorKind::UnknownModel,

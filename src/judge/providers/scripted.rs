@@ -79,7 +79,7 @@ enum Entry {
     Full(Box<Full>),
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Full {
     #[serde(default)]
@@ -219,14 +219,14 @@ fn fingerprint(rule: usize, question: &Question) -> u64 {
 
 fn read(entry: Value) -> Result<(Vec<String>, Vec<Step>), String> {
     let full = match serde_json::from_value(entry.clone()) {
-        Ok(Entry::Text(text)) => return Ok((Vec::new(), vec![reply(text.into(), &Full::default())])),
+        Ok(Entry::Text(text)) => return Ok((Vec::new(), vec![reply(&text.into(), &Full::default())])),
         Ok(Entry::Full(full)) => *full,
         // The untagged error says nothing; that of the object does.
         Err(_) => serde_json::from_value(entry).map_err(|error| error.to_string())?,
     };
     let delay = Duration::from_millis(full.delay_ms);
     let mut steps: Vec<Step> =
-        full.reply.iter().chain(&full.replies).map(|text| reply(text.clone(), &full)).collect();
+        full.reply.iter().chain(&full.replies).map(|text| reply(text, &full)).collect();
     if let Some(status) = full.status {
         let status = StatusCode::from_u16(status).map_err(|_| format!("{status} is no HTTP status"))?;
         let mut headers = HeaderMap::new();
@@ -249,11 +249,8 @@ fn read(entry: Value) -> Result<(Vec<String>, Vec<Step>), String> {
     Ok((when, steps))
 }
 
-fn reply(text: Value, full: &Full) -> Step {
-    let text = match text {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
+fn reply(text: &Value, full: &Full) -> Step {
+    let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
     let chance = |chance: &Chance| TokenChance { token: chance.token.clone(), logprob: chance.logprob };
     let model = if full.model.is_empty() { "scripted" } else { &full.model };
     Step::Reply {
@@ -335,24 +332,6 @@ fn first_allowed(schema: &Value) -> Value {
         "array" => Value::Array(Vec::new()),
         "object" => Map::new().into(),
         _ => "what is shown first is preferred".into(),
-    }
-}
-
-impl Default for Full {
-    fn default() -> Self {
-        Self {
-            when: None,
-            reply: None,
-            replies: Vec::new(),
-            truncated: false,
-            model: String::new(),
-            alternatives: Vec::new(),
-            status: None,
-            retry_after: None,
-            body: None,
-            hang: false,
-            delay_ms: 0,
-        }
     }
 }
 

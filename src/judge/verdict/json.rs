@@ -16,9 +16,9 @@ use std::ops::Range;
 use serde_json::{Map, Number, Value};
 
 /// No verdict is nested deeper.
-const MAX_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 16;
 /// How often a text may be read over.
-const MAX_PASSES: usize = 32;
+const MAX_PASSES: usize = 4;
 
 /// An object in a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -207,7 +207,9 @@ impl Reader<'_> {
     fn word(&mut self) -> Result<Value, Broken> {
         let rest = &self.text[self.at..];
         let length = rest.find([',', '}', ']', '{', '[', ':', '"', '\n']).ok_or(Broken::AtEnd)?;
-        let word = rest[..length].trim_end();
+        let word = rest.get(..length).unwrap_or_default();
+        let comment = [" //", " /*", " #"].into_iter().filter_map(|mark| word.find(mark)).min();
+        let word = word.get(..comment.unwrap_or(length)).unwrap_or_default().trim_end();
         if word.is_empty() {
             return Err(Broken::Here);
         }
@@ -233,6 +235,11 @@ impl Reader<'_> {
         self.repaired |= closing != '"';
         let mut string = String::new();
         loop {
+            let rest = &self.text[self.at..];
+            let plain = rest.find(|c: char| c == closing || c == '\\' || c.is_ascii_control());
+            let plain = &rest[..plain.ok_or(Broken::AtEnd)?];
+            string.push_str(plain);
+            self.at += plain.len();
             match self.next()? {
                 '\\' => self.escape(&mut string)?,
                 // an apostrophe ends a string only where a string can end
@@ -369,7 +376,7 @@ mod tests {
 
     #[test]
     fn hostile_texts_take_linear_work() {
-        let size = 4 << 20;
+        let size = 1 << 20;
         for text in [
             "{",
             "{\"a\":",

@@ -366,7 +366,7 @@ fn hostile_replies_end_soon() {
     for text in
         ["{", "{\"score\": 5}", "{\"a\":", "[", "</think>", "<think>", "`", "\\", "{\"score\":\"4/5\"}{"]
     {
-        let hostile = text.repeat((4 << 20) / text.len());
+        let hostile = text.repeat((1 << 20) / text.len());
         let _ = read(&one_to_five(), &reply(&hostile), &material);
     }
 }
