@@ -19,7 +19,6 @@ HERE = Path(__file__).resolve().parent
 PROTO = HERE.parent.parent / "proto"
 CALL_WITHIN = 1800  # seconds for one call, on a machine that does other things too
 READY_WITHIN = 300  # seconds, for either server
-CUT_AT = 160  # tokens of one reply: a weak model may go on for ever
 
 
 def generate_client(folder: Path):
@@ -75,23 +74,25 @@ class Client:
     def __init__(self, channel):
         self.stub = service_pb2_grpc.EvaluationServiceStub(channel)
 
-    def ask(self, *, samples: int, temperature: float, judge: str = "", seed: int = 7, flip: bool = True, **request):
-        """The arm of the answer that is set. `request` is the arm of the question, or the unified form."""
-        generation = {"temperature": temperature, "max_output_tokens": CUT_AT, "seed": seed}
-        autorater = {"sampling_count": samples, "autorater_model": judge, "generation_config": generation}
+    def ask(self, *, samples: int, temperature: float, tokens: int = 300, **request):
+        """The arm of the answer that is set. `request` is the arm of the question, or the unified form.
+
+        Replies are cut after `tokens`: a weak model may go on for ever.
+        """
+        generation = {"temperature": temperature, "max_output_tokens": tokens, "seed": 7}
+        autorater = {"sampling_count": samples, "generation_config": generation}
         answer = self.stub.EvaluateInstances(
-            service_pb2.EvaluateInstancesRequest(
-                autorater_config={**autorater, "flip_enabled": flip}, include_details=True, **request
-            ),
+            service_pb2.EvaluateInstancesRequest(autorater_config=autorater, include_details=True, **request),
             timeout=CALL_WITHIN,
         )
         arm = answer.WhichOneof("evaluation_results")
         return getattr(answer, arm) if arm else answer.metric_results
 
-    def rubrics_for(self, prompt: str):
+    def rubrics_for(self, prompt: str, tokens: int):
         """Rubrics that the judge writes for a prompt."""
         contents = [content_pb2.Content(role="user", parts=[content_pb2.Part(text=prompt)])]
+        autorater = {"generation_config": {"max_output_tokens": tokens, "seed": 7}}
         request = service_pb2.GenerateInstanceRubricsRequest(
-            contents=contents, predefined_rubric_generation_spec={"metric_spec_name": "general_quality_v1"}
+            contents=contents, rubric_generation_spec={"model_config": autorater}
         )
         return self.stub.GenerateInstanceRubrics(request, timeout=CALL_WITHIN).generated_rubrics

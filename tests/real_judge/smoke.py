@@ -18,6 +18,7 @@ from service import evaluator
 
 MODEL = "smollm2-135m"
 SAMPLES = 3
+TOKENS = 100
 FAILED_PRECONDITION = grpc.StatusCode.FAILED_PRECONDITION.value[0]
 
 QUESTION = {"instruction": "What is the capital of France?", "context": "Paris is the capital of France."}
@@ -55,7 +56,7 @@ def checks(binary: Path, judge: str, scratch: Path) -> Iterator[tuple[str, str]]
 
 def outcomes(client) -> Iterator[tuple[str, str]]:
     def ask(**request):
-        return client.ask(samples=SAMPLES, temperature=1.0, **request)
+        return client.ask(samples=SAMPLES, temperature=1.0, tokens=TOKENS, **request)
 
     for arm, instance, scale in SCORES:
         yield arm, either(lambda: score_fault(ask(**{f"{arm}_input": {"instance": instance}}), scale))
@@ -76,7 +77,7 @@ def outcomes(client) -> Iterator[tuple[str, str]]:
     yield "rubric_based_instruction_following", either(
         lambda: verdicts_fault(ask(rubric_based_instruction_following_input={"instance": followed}))
     )
-    yield "GenerateInstanceRubrics", either(lambda: rubrics_fault(client.rubrics_for(prompt)))
+    yield "GenerateInstanceRubrics", either(lambda: rubrics_fault(client.rubrics_for(prompt, TOKENS)))
     yield from unified(ask)
 
 
