@@ -162,7 +162,8 @@ impl Tokens {
         at
     }
 
-    fn token(&self, id: u32) -> &[u8] {
+    /// The bytes of the token with this id; empty if there is none.
+    pub fn token(&self, id: u32) -> &[u8] {
         let (start, end) = self.spans.get(id as usize).copied().unwrap_or_default();
         self.bytes.get(start as usize..end as usize).unwrap_or_default()
     }

@@ -386,13 +386,26 @@ fn set(marks: &mut [u64], bit: usize) {
 /// One column: `vector` of the column before becomes the vector of a column whose token stands at `mask`.
 #[inline(always)]
 fn advance<const W: usize>(vector: &mut [u64; W], mask: &[u64; W], carry: bool) -> bool {
-    let mut carry = u128::from(carry);
-    for (word, &mask) in vector.iter_mut().zip(mask) {
-        let sum = u128::from(*word) + u128::from(*word & mask) + carry;
-        carry = sum >> 64;
-        *word = (sum as u64) | (*word & !mask);
+    // As wide integers: compilers make vectors of pairs of words, and moving carries out of them costs more
+    // than it saves.
+    let mut carry = carry;
+    let (words, masks) = (vector.as_chunks_mut::<2>(), mask.as_chunks::<2>());
+    for (words, masks) in words.0.iter_mut().zip(masks.0) {
+        let wide = |words: &[u64; 2]| u128::from(words[0]) | u128::from(words[1]) << 64;
+        let (word, mask) = (wide(words), wide(masks));
+        let (sum, over) = word.overflowing_add(word & mask);
+        let (sum, over_again) = sum.overflowing_add(u128::from(carry));
+        carry = over | over_again;
+        let next = sum | (word & !mask);
+        *words = [next as u64, (next >> 64) as u64];
     }
-    carry != 0
+    for (word, &mask) in words.1.iter_mut().zip(masks.1) {
+        let (sum, over) = word.overflowing_add(*word & mask);
+        let (sum, over_again) = sum.overflowing_add(u64::from(carry));
+        carry = over | over_again;
+        *word = sum | (*word & !mask);
+    }
+    carry
 }
 
 /// Up to 64 columns. Bit j of `carries` comes from the strip below and is replaced by what goes to the one above.

@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::Limits;
 use crate::error::{Error, Kind};
-use crate::server::grpc::refuse;
+use crate::server::door::Door;
 
 /// Messages shorter than this are not counted against the bytes in flight.
 const COUNTED_FROM_BYTES: usize = 64 * 1024;
@@ -48,9 +48,13 @@ impl Admission {
 }
 
 /// Lets a call in, or refuses it.
-pub async fn admit(State(admission): State<Admission>, request: Request, next: Next) -> Response {
+pub async fn admit(
+    State((door, admission)): State<(Door, Admission)>,
+    request: Request,
+    next: Next,
+) -> Response {
     let Ok(_call) = Arc::clone(&admission.calls).try_acquire_owned() else {
-        return refuse(overload(format!(
+        return door.refuse(overload(format!(
             "limits.concurrent_requests = {} are reached",
             admission.limits.concurrent_requests
         )));
@@ -62,11 +66,12 @@ pub async fn admit(State(admission): State<Admission>, request: Request, next: N
     };
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(held.clone());
-    let request = Request::from_parts(
-        parts,
-        Body::new(Measured { inner: body, framing: Framing::default(), held: held.clone() }),
-    );
-    let response = next.run(request).await;
+    let body = match door {
+        Door::Grpc => Body::new(Measured { inner: body, framing: Framing::default(), held: held.clone() }),
+        // Measured where it is received: it has no prefix that says how long it is.
+        Door::Rest => body,
+    };
+    let response = next.run(Request::from_parts(parts, body)).await;
     held.release();
     response
 }
@@ -87,8 +92,9 @@ pub struct Held {
 }
 
 impl Held {
-    /// Holds so many bytes, all in all, until the call is answered.
+    /// Holds so many bytes, all in all, until the call is answered. More than all there are counts as all.
     pub fn grow_to(&self, bytes: usize) -> Result<(), Error> {
+        let bytes = bytes.min(self.limits.requests_in_flight_bytes / UNIT_BYTES * UNIT_BYTES);
         if bytes < COUNTED_FROM_BYTES {
             return Ok(());
         }
