@@ -6,14 +6,27 @@ use prost::{Message, Name};
 use prost_reflect::{
     DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor, SerializeOptions,
 };
+use prost_types::FileDescriptorSet;
 
 use crate::error::{Error, quoted};
 use crate::wire::DESCRIPTORS;
 
-/// The descriptors of all three packages.
+/// The descriptors of all three packages, and of `google.rpc`'s error details.
 pub fn pool() -> &'static DescriptorPool {
     static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
-        DescriptorPool::decode(DESCRIPTORS).expect("the build made these descriptors, and a test reads them")
+        let mut pool = DescriptorPool::decode(DESCRIPTORS)
+            .expect("the build made these descriptors, and a test reads them");
+        // The details of an error are of types that only their own names tell. tonic's set also has what ours
+        // already has, under other file names.
+        let mut details = FileDescriptorSet::decode(tonic_types::pb::FILE_DESCRIPTOR_SET)
+            .expect("tonic made these descriptors, and a test reads them");
+        details.file.retain(|file| {
+            let full = |name: &str| format!("{}.{name}", file.package());
+            !file.message_type.iter().any(|message| pool.get_message_by_name(&full(message.name())).is_some())
+        });
+        pool.add_file_descriptor_protos(details.file)
+            .expect("tonic made these descriptors, and a test reads them");
+        pool
     });
     &POOL
 }
