@@ -136,25 +136,3 @@ pub fn unknown(uri: &Uri) -> Response {
         format!("no method {}; the services are {}", quoted(uri.path()), names.join(", ")),
     ))
 }
-
-#[cfg(test)]
-mod tests {
-    use axum::middleware::from_fn;
-    use axum::routing::get;
-    use tonic::Status;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_panic_is_one_calls_internal_error_without_its_words() {
-        let router = Router::new()
-            .route("/panics", get(|| async { panic!("secret") as &'static str }))
-            .route("/answers", get(|| async { "well" }))
-            .layer(from_fn(catch_panic));
-        let call = |path| router.clone().oneshot(Request::get(path).body(axum::body::Body::empty()).unwrap());
-        let failed = Status::from_header_map(call("/panics").await.unwrap().headers()).unwrap();
-        assert_eq!(failed.code(), tonic::Code::Internal);
-        assert!(!failed.message().contains("secret"), "{failed}");
-        assert_eq!(call("/answers").await.unwrap().status(), http::StatusCode::OK);
-    }
-}
