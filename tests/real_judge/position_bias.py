@@ -20,7 +20,7 @@ CHOICES = {1: "BASELINE", 2: "CANDIDATE", 3: "TIE"}
 def checks(binary: Path, judge: str, scratch: Path) -> Iterator[tuple[str, str]]:
     """The name of each check, and what is wrong; empty = nothing. Prints how biased the judge is."""
     shown_first = Counter()
-    with evaluator(binary, scratch / "evaluator.log", "--judge", f"openai:{judge}#local-judge") as client:
+    with evaluator(binary, judge, scratch) as client:
         for item in ITEMS[PAIRWISE][:PAIRS]:
             result = ask(client, item)
             votes = [place_of(sample) for sample in result.details.samples if not sample.error]

@@ -19,34 +19,38 @@ MODEL = "qwen-1.5b"
 ITEMS = json.loads((Path(__file__).resolve().parent / "items.json").read_text())
 POINTWISE = [name for name in ITEMS if not name.startswith("pairwise")]
 [PAIRWISE] = [name for name in ITEMS if name.startswith("pairwise")]
-READOUTS = ("replies", "logprobs")
+READOUTS = ("logprobs", "replies")
+BASELINE, CANDIDATE, TIE = 1, 2, 3  # of the enum PairwiseChoice
 LEAST_AUC = 0.95  # asked of the better readout
 AT_ONCE = 2
 
 
 def checks(binary: Path, judge: str, scratch: Path) -> Iterator[tuple[str, str]]:
     """The name of each check, and what is wrong; empty = nothing. Prints the table."""
-    flag = f"openai:{judge}#local-judge"
+    table = ["| metric | readout | AUC | mean right | mean wrong |", "|---|---|---|---|---|"]
     best = dict.fromkeys(POINTWISE, 0.0)
-    print("| metric | readout | AUC | mean right | mean wrong |\n|---|---|---|---|---|", flush=True)
-    for readout in reversed(READOUTS):
-        settings = {"RAPID_EVAL__JUDGE__READOUT": readout}
-        with evaluator(binary, scratch / "evaluator.log", "--judge", flag, **settings) as client:
+    for readout in READOUTS:
+        with evaluator(binary, judge, scratch, readout) as client:
             for metric in POINTWISE:
                 right, wrong = scores(client, metric, "right"), scores(client, metric, "wrong")
-                area = auc(right, wrong)
-                best[metric] = max(best[metric], area)
-                print(f"| {metric} | {readout} | {area:.3f} | {mean(right):.2f} | {mean(wrong):.2f} |", flush=True)
+                best[metric] = max(best[metric], auc(right, wrong))
+                table.append(
+                    f"| {metric} | {readout} | {auc(right, wrong):.3f} | {mean(right):.2f} | {mean(wrong):.2f} |"
+                )
+                print(table[-1], flush=True)
+    with evaluator(binary, judge, scratch) as client:
+        won, tied, lost = pairwise(client)
+    print("\n".join(table))
+    print(f"\n{PAIRWISE}, both orders: the right answer wins {won}, ties {tied}, loses {lost}", flush=True)
     for metric, area in best.items():
         yield f"{metric} separates", "" if area >= LEAST_AUC else f"AUC {area:.3f} < {LEAST_AUC}"
-    with evaluator(binary, scratch / "evaluator.log", "--judge", flag) as client:
-        yield "pairwise has no winner that is wrong", pairwise(client)
+    yield f"{PAIRWISE}: the wrong answer hardly ever wins", "" if lost <= 1 and lost < won else f"it won {lost} times"
 
 
 def scores(client, metric: str, side: str) -> list[float]:
     def score(item: dict) -> float:
-        texts = {"instruction": item.get("question"), "context": item.get("context"), "reference": item.get("reference")}
-        instance = {"prediction": item[side], **{name: text for name, text in texts.items() if text is not None}}
+        names = {"question": "instruction", "context": "context", "reference": "reference"}
+        instance = {names[name]: text for name, text in item.items() if name in names} | {"prediction": item[side]}
         arm = {"metric_spec": {"use_reference": True} if "reference" in item else {}, "instance": instance}
         return client.ask(samples=1, temperature=0.0, **{f"{metric}_input": arm}).score
 
@@ -54,17 +58,15 @@ def scores(client, metric: str, side: str) -> list[float]:
         return list(pool.map(score, ITEMS[metric]))
 
 
-def pairwise(client) -> str:
-    """Each item with the right answer as the candidate and two samples, one in each order."""
+def pairwise(client) -> tuple[int, int, int]:
+    """How often the right answer wins, ties and loses, as the candidate, with one sample in each order."""
     outcomes = []
     for item in ITEMS[PAIRWISE]:
         instance = {"instruction": item["question"], "context": item["context"]}
         instance |= {"prediction": item["right"], "baseline_prediction": item["wrong"]}
         result = client.ask(samples=2, temperature=0.0, **{f"{PAIRWISE}_input": {"instance": instance}})
-        outcomes.append({1: "BASELINE", 2: "CANDIDATE", 3: "TIE"}[result.pairwise_choice])
-    won, tied, lost = (outcomes.count(choice) for choice in ("CANDIDATE", "TIE", "BASELINE"))
-    print(f"\n{PAIRWISE}: right answer wins {won}, ties {tied}, loses {lost} of {len(outcomes)}", flush=True)
-    return "" if won > lost and lost <= 1 else f"the wrong answer won {lost} of {len(outcomes)}"
+        outcomes.append(result.pairwise_choice)
+    return outcomes.count(CANDIDATE), outcomes.count(TIE), outcomes.count(BASELINE)
 
 
 def auc(right: list[float], wrong: list[float]) -> float:

@@ -39,19 +39,37 @@ def judge(weights: Path, log: Path):
 
 
 @contextlib.contextmanager
-def evaluator(binary: Path, log: Path, *flags: str, **settings: str):
-    """The service for the time of the block; gives a client. Settings are RAPID_EVAL__ variables."""
+def evaluator(binary: Path, judge: str, scratch: Path, readout: str = "replies", structured: str = "json_schema"):
+    """The service with the judge at this address for the time of the block; gives a client."""
+    config = scratch / "evaluator.toml"
+    config.write_text(
+        f"[judge]\nreadout = '{readout}'\n\n[[judges]]\nprovider = 'openai'\nbase_url = '{judge}'\n"
+        f"model = 'local-judge'\nstructured = '{structured}'\ntimeout_seconds = {CALL_WITHIN}\n"
+    )
+    with started(binary, scratch, "--config", str(config)) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def evaluator_by_flag(binary: Path, judge: str, scratch: Path):
+    """The same by the one flag that is enough; the judge then has two minutes for a reply."""
+    with started(binary, scratch, "--judge", f"openai:{judge}#local-judge") as client:
+        yield client
+
+
+@contextlib.contextmanager
+def started(binary: Path, scratch: Path, *flags: str):
     command = [binary, "--listen", "127.0.0.1:0", "--admin-listen", "off", *flags]
-    with process(command, r"^rapid-eval: ready on ([\w.:\[\]]+)", log, settings) as address:
+    with process(command, r"^rapid-eval: ready on ([\w.:\[\]]+)", scratch / "evaluator.log") as address:
         with grpc.insecure_channel(address) as channel:
             yield Client(channel)
 
 
 @contextlib.contextmanager
-def process(command: list, ready: str, log: Path, settings: dict[str, str] | None = None):
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAPID_EVAL__")}
+def process(command: list, ready: str, log: Path):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAPID_EVAL__")}
     with log.open("w+b") as out:
-        server = subprocess.Popen(command, stdout=out, stderr=out, env=inherited | (settings or {}))
+        server = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
         try:
             give_up = time.monotonic() + READY_WITHIN
             while not (found := re.search(ready, log.read_text(errors="replace"), re.MULTILINE)):

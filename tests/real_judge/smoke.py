@@ -10,11 +10,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 
-from service import evaluator
+from service import Client, evaluator, evaluator_by_flag
 
 MODEL = "smollm2-135m"
 SAMPLES = 3
@@ -40,29 +41,45 @@ VALUES = {"prompt": QUESTION["instruction"], "response": "Paris", "baseline_mode
 
 def checks(binary: Path, judge: str, scratch: Path) -> Iterator[tuple[str, str]]:
     """The name of each check, and what is wrong; empty = nothing."""
-    flag = f"openai:{judge}#local-judge"
-    with evaluator(binary, scratch / "evaluator.log", "--judge", flag) as client:
-        for name, outcome in outcomes(client):
-            yield f"schema-bound {name}", outcome
-    unbound = scratch / "unbound.toml"
-    unbound.write_text(
-        f"[[judges]]\nprovider = 'openai'\nbase_url = '{judge}'\nmodel = 'local-judge'\nstructured = 'none'\n"
-    )
-    settings = {"RAPID_EVAL__JUDGE__READOUT": "logprobs"}
-    with evaluator(binary, scratch / "evaluator.log", "--config", str(unbound), **settings) as client:
-        for name, outcome in outcomes(client):
+    with evaluator_by_flag(binary, judge, scratch) as client:
+        fluency = {"instance": {"prediction": "It rained all day."}}
+        yield "by the flag alone, cut after 8 tokens", either(
+            lambda: score_fault(client.ask(samples=1, temperature=0.0, tokens=8, fluency_input=fluency), (1, 5))
+        )
+    with evaluator(binary, judge, scratch) as client:
+        for name, outcome in every_arm(Asking(client)):
+            yield f"schema-bound, {name}", outcome
+    with evaluator(binary, judge, scratch, readout="logprobs", structured="none") as client:
+        for name, outcome in built_in(Asking(client)):
             yield f"free text, logprobs, {name}", outcome
 
 
-def outcomes(client) -> Iterator[tuple[str, str]]:
-    def ask(**request):
-        return client.ask(samples=SAMPLES, temperature=1.0, tokens=TOKENS, **request)
+@dataclass(frozen=True)
+class Asking:
+    """How the weak judge is asked."""
 
+    client: Client
+
+    def __call__(self, **request):
+        return self.client.ask(samples=SAMPLES, temperature=1.0, tokens=TOKENS, **request)
+
+
+def every_arm(ask: Asking) -> Iterator[tuple[str, str]]:
+    yield from built_in(ask)
+    yield from templates(ask)
+    yield from rubrics(ask)
+    yield from unified(ask)
+
+
+def built_in(ask: Asking) -> Iterator[tuple[str, str]]:
     for arm, instance, scale in SCORES:
         yield arm, either(lambda: score_fault(ask(**{f"{arm}_input": {"instance": instance}}), scale))
     yield "pairwise_question_answering_quality", either(
         lambda: choice_fault(ask(pairwise_question_answering_quality_input={"instance": PAIR}))
     )
+
+
+def templates(ask: Asking) -> Iterator[tuple[str, str]]:
     values = {"json_instance": json.dumps(VALUES)}
     template = {"metric_spec": {"metric_prompt_template": RATE}, "instance": values}
     yield "pointwise_metric", either(lambda: score_fault(ask(pointwise_metric_input=template), None))
@@ -72,16 +89,19 @@ def outcomes(client) -> Iterator[tuple[str, str]]:
     yield "raw output", either(
         lambda: raw_fault(ask(pointwise_metric_input={"metric_spec": raw, "instance": values}))
     )
+
+
+def rubrics(ask: Asking) -> Iterator[tuple[str, str]]:
     prompt = "Name the capital of France in one word."
     followed = {"json_instance": json.dumps({"prompt": prompt, "response": "Paris"})}
     yield "rubric_based_instruction_following", either(
         lambda: verdicts_fault(ask(rubric_based_instruction_following_input={"instance": followed}))
     )
-    yield "GenerateInstanceRubrics", either(lambda: rubrics_fault(client.rubrics_for(prompt, TOKENS)))
+    yield "GenerateInstanceRubrics", either(lambda: rubrics_fault(ask.client.rubrics_for(prompt, TOKENS)))
     yield from unified(ask)
 
 
-def unified(ask) -> Iterator[tuple[str, str]]:
+def unified(ask: Asking) -> Iterator[tuple[str, str]]:
     metrics = [
         {"exact_match_spec": {}},
         {
