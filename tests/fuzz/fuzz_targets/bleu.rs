@@ -47,9 +47,8 @@ fuzz_target!(|input: Input| {
     assert!((found.value - expected).abs() < 1e-9, "{found:?} {expected}");
 
     let same = score(reference, reference, options).expect("the order is allowed");
-    let long_enough = options.use_effective_order
-        || options.smoothing == Smoothing::AddK
-        || r.len() >= usize::from(order);
+    let long_enough =
+        options.use_effective_order || options.smoothing == Smoothing::AddK || r.len() >= usize::from(order);
     let expected = if long_enough && !r.is_empty() { 1.0 } else { 0.0 };
     assert!((same.value - expected).abs() < 1e-9, "{same:?}");
 });
@@ -107,14 +106,22 @@ fn rewritten(text: &str, tokenizer: Tokenizer) -> Option<String> {
         Tokenizer::Intl => {
             let number = group(Group::Number);
             let mark = group(Group::Punctuation);
-            let text = pairs(text.trim_end_matches(is_white), |c| !number(c), mark, |a, b| format!("{a} {b} "));
+            let text =
+                pairs(text.trim_end_matches(is_white), |c| !number(c), mark, |a, b| format!("{a} {b} "));
             let text = pairs(&text, mark, |c| !number(c), |a, b| format!(" {a} {b}"));
             Some(singles(&text, group(Group::Symbol)))
         }
         Tokenizer::Mteval13a => {
             let mut text = text.trim_end_matches(is_white).to_owned();
-            let steps =
-                [("<skipped>", ""), ("-\n", ""), ("\n", " "), ("&quot;", "\""), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")];
+            let steps = [
+                ("<skipped>", ""),
+                ("-\n", ""),
+                ("\n", " "),
+                ("&quot;", "\""),
+                ("&amp;", "&"),
+                ("&lt;", "<"),
+                ("&gt;", ">"),
+            ];
             for (from, to) in steps {
                 text = text.replace(from, to);
             }

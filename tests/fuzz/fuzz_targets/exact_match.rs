@@ -64,10 +64,8 @@ fn check(a: &str, b: &str, options: Options) {
 
     // Ignoring more never tells apart what was the same.
     if equal == 1.0 {
-        let looser = [
-            Options { trim_whitespace: true, ..options },
-            Options { ignore_punctuation: true, ..options },
-        ];
+        let looser =
+            [Options { trim_whitespace: true, ..options }, Options { ignore_punctuation: true, ..options }];
         for looser in looser {
             assert_eq!(score(a, b, &looser), 1.0, "{options:?} {looser:?}");
         }

@@ -10,7 +10,8 @@ use rapid_eval_fuzz::texts::Texts;
 use unicode_normalization::UnicodeNormalization;
 
 const LANGUAGES: [&str; 18] = [
-    "ar", "da", "nl", "en", "fi", "fr", "de", "el", "hu", "it", "no", "pt", "ro", "ru", "es", "sv", "ta", "tr",
+    "ar", "da", "nl", "en", "fi", "fr", "de", "el", "hu", "it", "no", "pt", "ro", "ru", "es", "sv", "ta",
+    "tr",
 ];
 
 fuzz_target!(|input: (u8, Texts)| {

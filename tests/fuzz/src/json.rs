@@ -5,10 +5,30 @@ use std::collections::BTreeMap;
 use arbitrary::{Result, Unstructured};
 use serde_json::Value;
 
-const NAMES: [&str; 8] =
-    [r#""a""#, r#""\u0061""#, r#""b""#, r#""name""#, r#""arguments""#, r#""tool_calls""#, r#""""#, r#""\"é\\""#];
-const NUMBERS: [&str; 12] =
-    ["0", "-0.0", "1", "1.0", "10e-1", "0.1E+1", "9007199254740993", "9007199254740992", "1e999", "10e998", "-12.50", "-1250e-2"];
+const NAMES: [&str; 8] = [
+    r#""a""#,
+    r#""\u0061""#,
+    r#""b""#,
+    r#""name""#,
+    r#""arguments""#,
+    r#""tool_calls""#,
+    r#""""#,
+    r#""\"é\\""#,
+];
+const NUMBERS: [&str; 12] = [
+    "0",
+    "-0.0",
+    "1",
+    "1.0",
+    "10e-1",
+    "0.1E+1",
+    "9007199254740993",
+    "9007199254740992",
+    "1e999",
+    "10e998",
+    "-12.50",
+    "-1250e-2",
+];
 const SPACES: [&str; 6] = ["", "", "", " ", "\n", "\t\r "];
 /// Broken on purpose, so that a part of the texts is not JSON.
 const BROKEN: [&str; 8] = ["", ",", "nul", "01", "\"", "{", "NaN", "\u{feff}1"];

@@ -23,8 +23,7 @@ pub fn lcs_table(a: &[String], b: &[String]) -> Vec<Vec<u64>> {
     let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
     for (i, x) in a.iter().enumerate() {
         for (j, y) in b.iter().enumerate() {
-            table[i + 1][j + 1] =
-                if x == y { table[i][j] + 1 } else { table[i][j + 1].max(table[i + 1][j]) };
+            table[i + 1][j + 1] = if x == y { table[i][j] + 1 } else { table[i][j + 1].max(table[i + 1][j]) };
         }
     }
     table
