@@ -1,7 +1,5 @@
 //! ROUGE against a slow implementation straight from its definition, and what must hold for any texts.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

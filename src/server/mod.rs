@@ -5,6 +5,7 @@ pub mod codec;
 pub mod cors;
 pub mod deadline;
 pub mod door;
+mod framing;
 pub mod grpc;
 pub mod health;
 pub mod listen;
@@ -12,6 +13,7 @@ pub mod openapi;
 pub mod page;
 pub mod rest;
 pub mod service;
+mod unpack;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -25,10 +25,21 @@ use prost_reflect::{
 use crate::error::Error;
 use crate::wire::DESCRIPTORS;
 
-/// The descriptors of all three packages.
+/// The file of `google.rpc.BadRequest` and its like, as tonic-types names it.
+const ERROR_DETAILS: &str = "error_details.proto";
+
+/// The descriptors of all three packages, and of the details that errors carry in `google.protobuf.Any`.
 pub fn pool() -> &'static DescriptorPool {
     static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
-        DescriptorPool::decode(DESCRIPTORS).expect("the build made these descriptors, and a test reads them")
+        let mut pool = DescriptorPool::decode(DESCRIPTORS)
+            .expect("the build made these descriptors, and a test reads them");
+        let details = DescriptorPool::decode(tonic_types::pb::FILE_DESCRIPTOR_SET)
+            .expect("the library made these descriptors, and a test reads them");
+        // The other files are in both.
+        let new = details.file_descriptor_protos().filter(|file| file.name() == ERROR_DETAILS).cloned();
+        pool.add_file_descriptor_protos(new)
+            .expect("the details import google/protobuf/duration.proto alone");
+        pool
     });
     &POOL
 }

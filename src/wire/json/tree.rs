@@ -82,16 +82,14 @@ enum Shape {
 
 impl Shape {
     fn of(kind: &Kind) -> Self {
-        match kind {
-            Kind::Message(message) => match message.full_name() {
-                "google.protobuf.Struct"
-                | "google.protobuf.Value"
-                | "google.protobuf.ListValue"
-                | "google.protobuf.Any" => Self::Free,
-                name if name.starts_with("google.protobuf.") => Self::Scalar,
-                _ => Self::Message(message.clone()),
-            },
-            _ => Self::Scalar,
+        let Some(message) = kind.as_message() else { return Self::Scalar };
+        match message.full_name() {
+            "google.protobuf.Struct"
+            | "google.protobuf.Value"
+            | "google.protobuf.ListValue"
+            | "google.protobuf.Any" => Self::Free,
+            name if name.starts_with("google.protobuf.") => Self::Scalar,
+            _ => Self::Message(message.clone()),
         }
     }
 }
@@ -281,9 +279,6 @@ impl<'a> Reader<'a> {
 }
 
 fn null_is_a_value(kind: &Kind) -> bool {
-    match kind {
-        Kind::Message(message) => message.full_name() == "google.protobuf.Value",
-        Kind::Enum(kind) => kind.full_name() == "google.protobuf.NullValue",
-        _ => false,
-    }
+    kind.as_message().is_some_and(|message| message.full_name() == "google.protobuf.Value")
+        || kind.as_enum().is_some_and(|named| named.full_name() == "google.protobuf.NullValue")
 }
