@@ -322,7 +322,7 @@ fn request() -> BoxedStrategy<DynamicMessage> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn leniency_never_changes_a_well_formed_message(message in request(), camel in any::<bool>()) {
