@@ -240,7 +240,14 @@ impl<'a> Reader<'a> {
         let shape = Shape::of(&kind);
         if field.is_list() {
             if self.lexer.peek() == Some(b'[') {
-                return self.value(&shape).map(Some);
+                let list = self.value(&shape)?;
+                if let Node::List(items) = &list
+                    && let Some(null) = items.iter().position(|item| matches!(item, Node::Null))
+                    && !null_is_a_value(&kind)
+                {
+                    return Err(Fault::value("is null").within(Step::Index(already + null)));
+                }
+                return Ok(Some(list));
             }
             // One value stands for a list of one.
             let value = self.value(&shape).map_err(|fault| fault.within(Step::Index(already)))?;
