@@ -96,7 +96,7 @@ const SCORES: [(&str, f64); 4] = [("a", 0.5), ("b", -2.0), ("min", 3.0), ("é_1"
 
 fn formula(text: &str) {
     let Ok(formula) = Formula::compile(text, &SCORES.map(|(name, _)| name)) else { return };
-    let found = formula.evaluate(|name| score(name));
+    let found = formula.evaluate(score);
     if let Ok(value) = found {
         assert!(value.is_finite());
     }
