@@ -354,7 +354,7 @@ mod tests {
         );
         assert!(judges.is_empty());
         let keys = example.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
-        assert_eq!(keys, 8 + 7 + 4 + 2, "fields of Server, Limits, Judging and Log");
+        assert_eq!(keys, 9 + 7 + 4 + 2, "fields of Server, Limits, Judging and Log");
     }
 
     #[test]

@@ -186,16 +186,12 @@ impl Writer {
     /// Writes all that is referred to.
     fn close(&mut self) {
         while let Some(kind) = self.open.pop() {
-            match &kind {
-                Kind::Message(message) => {
-                    let schema = self.message(message);
-                    self.schemas.insert(short(message.full_name()), schema);
-                }
-                Kind::Enum(named) => {
-                    let schema = self.enumeration(named);
-                    self.schemas.insert(short(named.full_name()), schema);
-                }
-                _ => {}
+            if let Some(message) = kind.as_message() {
+                let schema = self.message(message);
+                self.schemas.insert(short(message.full_name()), schema);
+            } else if let Some(named) = kind.as_enum() {
+                let schema = self.enumeration(named);
+                self.schemas.insert(short(named.full_name()), schema);
             }
         }
     }

@@ -2,13 +2,6 @@
 //!
 //! Where the expected values come from: `tests/vectors/similarity/README.md`.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "tests fail by panicking and print how close they are"
-)]
-
 mod checks;
 mod cosine;
 mod formula;
