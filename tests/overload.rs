@@ -3,16 +3,18 @@
 
 mod world;
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use prost::Message;
 use rapid_eval::wire::v1::evaluate_instances_request::MetricInputs;
 use rapid_eval::wire::v1::{EvaluateInstancesRequest, RougeInput, RougeInstance, RougeSpec};
 use serde_json::{Value, json};
 use tonic::{Code, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_types::StatusExt;
-use world::http::{frame_of, grpc};
+use world::http::{frame_of, framed, grpc, grpc_without_end};
 use world::process::Process;
 use world::{Caller, SERVICES, World, message, scores};
 
@@ -180,4 +182,35 @@ async fn large_messages_together_have_a_limit_too() {
     // Small ones are let in meanwhile.
     assert_eq!(scores(&world.evaluate(short()).await.unwrap()), [1.0]);
     stop.iter().for_each(tokio::task::AbortHandle::abort);
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_end_counts_with_all_that_it_unpacked() {
+    let world = World::new()
+        .set(|settings| {
+            settings.limits.request_bytes = 12 << 20;
+            settings.limits.requests_in_flight_bytes = 12 << 20;
+        })
+        .start()
+        .await;
+    // 8 MB in some 20 kB, whole, but with the stream left open.
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&long().encode_to_vec()).unwrap();
+    let body = framed(true, &packed.finish().unwrap());
+    let send = || tokio::spawn(grpc_without_end(world.address, body.clone(), &[("grpc-encoding", "gzip")]));
+    let turned_away = async {
+        let mut unfinished = send();
+        loop {
+            if unfinished.is_finished() {
+                // A probe was in while it unpacked, and it was the one to be sent away.
+                unfinished = send();
+            }
+            let probe = grpc(world.address, vec![0, 0, 128, 0, 0], &[]).await.grpc_status();
+            if probe.code() == Code::ResourceExhausted {
+                return probe;
+            }
+        }
+    };
+    let refused = tokio::time::timeout(FOR_EVER, turned_away).await.unwrap();
+    assert!(refused.message().contains("limits.requests_in_flight_bytes"), "{refused}");
 }

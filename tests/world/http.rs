@@ -1,13 +1,16 @@
 //! HTTP without a gRPC client in between: gRPC-Web, malformed messages, wrong frames.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http::{HeaderMap, Request, StatusCode};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use tokio::net::TcpStream;
+use tokio_stream::StreamExt;
 use tonic::Status;
 
 use super::SERVICES;
@@ -45,7 +48,10 @@ pub(crate) async fn http1(address: SocketAddr, request: Request<Full<Bytes>>) ->
 }
 
 /// One request over HTTP/2 without TLS, on a connection of its own.
-pub(crate) async fn http2(address: SocketAddr, request: Request<Full<Bytes>>) -> Answer {
+pub(crate) async fn http2<B>(address: SocketAddr, request: Request<B>) -> Answer
+where
+    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + Unpin + 'static,
+{
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
@@ -68,16 +74,24 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> Answer {
 
 /// Sends these bytes as the body of a gRPC call of `EvaluateInstances`: a flag, a length, a message.
 pub(crate) async fn grpc(address: SocketAddr, body: Vec<u8>, headers: &[(&str, &str)]) -> Answer {
-    let path = format!("http://{address}/{}/EvaluateInstances", SERVICES[0]);
-    let mut request = Request::builder()
-        .method(Method::POST)
-        .uri(path)
+    http2(address, grpc_request(address, Full::new(body.into()), headers)).await
+}
+
+/// As [`grpc`], and never says that this was all.
+pub(crate) async fn grpc_without_end(address: SocketAddr, body: Vec<u8>, headers: &[(&str, &str)]) -> Answer {
+    let sent = tokio_stream::once(Ok::<_, Infallible>(Frame::data(Bytes::from(body))));
+    let body = StreamBody::new(sent.chain(tokio_stream::pending()));
+    http2(address, grpc_request(address, body, headers)).await
+}
+
+fn grpc_request<B>(address: SocketAddr, body: B, headers: &[(&str, &str)]) -> Request<B> {
+    let mut request = Request::post(format!("http://{address}/{}/EvaluateInstances", SERVICES[0]))
         .header("content-type", "application/grpc")
         .header("te", "trailers");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    http2(address, request.body(Full::new(body.into())).unwrap()).await
+    request.body(body).unwrap()
 }
 
 /// The flag and the length that go before a message.
