@@ -1,18 +1,63 @@
 //! The metrics this service answers: what `rapid-eval metrics` prints.
 
+use std::borrow::Cow;
+
+use crate::judge::rubric::{self, Rubric, Rubrics};
+
 /// One metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metric {
-    /// The request arm without `_input`.
-    pub name: &'static str,
+    /// The request arm without `_input`, or the name of a predefined metric of the unified form.
+    pub name: Cow<'static, str>,
     /// Who finds the value.
     pub kind: Kind,
     /// The values it can have.
-    pub scale: &'static str,
+    pub scale: Cow<'static, str>,
     /// The fields of an instance; `?` = may be left out.
-    pub inputs: &'static str,
+    pub inputs: Cow<'static, str>,
     /// The implementation or definition it follows.
-    pub reference: &'static str,
+    pub reference: Cow<'static, str>,
+}
+
+impl Metric {
+    /// A row of the table.
+    pub fn cells(self) -> [String; 5] {
+        let kind = self.kind.name().to_owned();
+        [
+            self.name.into_owned(),
+            kind,
+            self.scale.into_owned(),
+            self.inputs.into_owned(),
+            self.reference.into_owned(),
+        ]
+    }
+}
+
+/// Computed metrics in the order of the request's arms, then the judged ones that have a rubric, then those that
+/// take the caller's template.
+pub fn metrics(rubrics: &Rubrics) -> impl Iterator<Item = Metric> {
+    COMPUTED.iter().chain(TEMPLATED).cloned().chain(rubrics.iter().map(judged))
+}
+
+fn judged(rubric: &Rubric) -> Metric {
+    let scale = match (rubric.kind, rubric.scale.first(), rubric.scale.last()) {
+        (rubric::Kind::Pointwise, Some(lo), Some(hi)) if rubric.scale.len() > 2 => {
+            format!("{}..{}", lo.value, hi.value)
+        }
+        (rubric::Kind::Pointwise, Some(lo), Some(hi)) => format!("{} or {}", lo.value, hi.value),
+        (rubric::Kind::Pointwise, ..) => String::new(),
+        (rubric::Kind::Pairwise, ..) => String::from("BASELINE, CANDIDATE or TIE"),
+        (rubric::Kind::RubricVerdicts, ..) => String::from("0..1"),
+    };
+    let input = |input: &rubric::Input| format!("{}{}", input.name, if input.required { "" } else { "?" });
+    let inputs: Vec<String> = rubric.inputs.iter().map(input).collect();
+    Metric {
+        name: Cow::Owned(rubric.name.clone()),
+        kind: Kind::Judged,
+        scale: Cow::Owned(scale),
+        inputs: Cow::Owned(inputs.join(", ")),
+        reference: Cow::Owned(rubric.summary.clone()),
+    }
 }
 
 /// Who finds a metric's value.
@@ -61,5 +106,39 @@ const fn computed(
     inputs: &'static str,
     reference: &'static str,
 ) -> Metric {
-    Metric { name, kind: Kind::Computed, scale, inputs, reference }
+    metric(name, Kind::Computed, scale, inputs, reference)
 }
+
+const fn metric(
+    name: &'static str,
+    kind: Kind,
+    scale: &'static str,
+    inputs: &'static str,
+    reference: &'static str,
+) -> Metric {
+    Metric {
+        name: Cow::Borrowed(name),
+        kind,
+        scale: Cow::Borrowed(scale),
+        inputs: Cow::Borrowed(inputs),
+        reference: Cow::Borrowed(reference),
+    }
+}
+
+/// The judged metrics that take the caller's template.
+const TEMPLATED: &[Metric] = &[
+    metric(
+        "pointwise_metric",
+        Kind::Judged,
+        "the template's",
+        "what the template names",
+        "the caller's template",
+    ),
+    metric(
+        "pairwise_metric",
+        Kind::Judged,
+        "BASELINE, CANDIDATE or TIE",
+        "what the template names",
+        "the caller's template",
+    ),
+];

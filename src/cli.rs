@@ -15,6 +15,9 @@ use tracing_subscriber::EnvFilter;
 use crate::catalog;
 use crate::config::{AdminListen, LogFormat, Settings};
 use crate::evaluate::Evaluator;
+use crate::judge::roster::Roster;
+use crate::judge::settings::JudgeSettings;
+use crate::judge::stack::ConfiguredJudge;
 use crate::server::Server;
 use crate::wire::json;
 
@@ -59,6 +62,10 @@ struct Flags {
     /// Address of /livez and /readyz, or off
     #[arg(long, value_name = "ADDR|off", global = true)]
     admin_listen: Option<AdminListen>,
+    /// A judge LLM, such as openai:http://127.0.0.1:11434/v1#MODEL; instead of those in the configuration. Repeat
+    /// it for more; the first one is the default, the others answer to their model's name
+    #[arg(long, value_name = "PROVIDER:URL#MODEL", global = true)]
+    judge: Vec<JudgeSettings>,
     /// Listen where other machines can reach the service, without TLS and without keys
     #[arg(long, global = true)]
     insecure_public: bool,
@@ -74,17 +81,20 @@ pub fn run() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(EXIT_USAGE) } else { ExitCode::SUCCESS };
         }
     };
-    let settings = match cli.flags.settings() {
-        Ok(settings) => settings,
+    // From here on wrong keys and rubrics end the process before it serves anything.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let checked = cli.flags.settings().and_then(|settings| Ok((settings.roster()?, settings)));
+    let (roster, settings) = match checked {
+        Ok(checked) => checked,
         Err(wrong) => {
             complain(wrong);
             return ExitCode::from(EXIT_USAGE);
         }
     };
     let outcome = match cli.verb.unwrap_or(Verb::Serve) {
-        Verb::Serve => serve(settings),
-        Verb::Evaluate { file } => evaluate(&file, settings),
-        Verb::Metrics => print(&metrics_table()),
+        Verb::Serve => serve(settings, roster),
+        Verb::Evaluate { file } => evaluate(&file, settings, roster),
+        Verb::Metrics => print(&metrics_table(&roster)),
         Verb::CheckConfig => print("the configuration is good\n"),
     };
     match outcome {
@@ -103,20 +113,36 @@ impl Flags {
             server.listen = self.listen.unwrap_or(server.listen);
             server.admin_listen = self.admin_listen.unwrap_or(server.admin_listen);
             server.insecure_public |= self.insecure_public;
+            if !self.judge.is_empty() {
+                settings.judges = named_apart(&self.judge);
+            }
         })
     }
 }
 
+/// Judges named on the command line: the first keeps the name `default`, the others are called by their model.
+fn named_apart(judges: &[JudgeSettings]) -> Vec<JudgeSettings> {
+    let named = judges.iter().enumerate().map(|(index, judge)| match index {
+        0 => judge.clone(),
+        _ if judge.model.is_empty() => {
+            JudgeSettings { name: format!("judge-{}", index + 1), ..judge.clone() }
+        }
+        _ => JudgeSettings { name: judge.model.clone(), ..judge.clone() },
+    });
+    named.collect()
+}
+
 #[tokio::main]
-async fn serve(settings: Settings) -> std::io::Result<()> {
+async fn serve(settings: Settings, roster: Roster) -> std::io::Result<()> {
     log(&settings);
     let stop = stop_signals()?;
-    let evaluator = Arc::new(evaluator(&settings)?);
+    let judges = judges_in_words(&roster);
+    let evaluator = Arc::new(evaluator(&settings, roster)?);
     let server = Server::bind(settings, evaluator).await?;
     let address = server.address()?;
     let admin = server.admin_address().map_or(String::new(), |admin| format!(", admin on http://{admin}"));
     complain(format_args!(
-        "ready on {address}{admin}; no judge configured; try: grpcurl -plaintext -d '{{\"rouge_input\": \
+        "ready on {address}{admin}; {judges}; try: grpcurl -plaintext -d '{{\"rouge_input\": \
          {{\"metric_spec\": {{\"rouge_type\": \"rougeL\"}}, \"instances\": [{{\"prediction\": \"the cat\", \
          \"reference\": \"the cat sat\"}}]}}}}' {address} rapideval.v1.EvaluationService/EvaluateInstances"
     ));
@@ -125,7 +151,7 @@ async fn serve(settings: Settings) -> std::io::Result<()> {
 }
 
 #[tokio::main]
-async fn evaluate(file: &Path, settings: Settings) -> std::io::Result<()> {
+async fn evaluate(file: &Path, settings: Settings, roster: Roster) -> std::io::Result<()> {
     let mut text = String::new();
     if file == Path::new("-") {
         std::io::stdin().read_to_string(&mut text)?;
@@ -134,36 +160,48 @@ async fn evaluate(file: &Path, settings: Settings) -> std::io::Result<()> {
             .map_err(|error| std::io::Error::other(format!("{} cannot be read: {error}", file.display())))?;
     }
     let request = json::read(&text).map_err(std::io::Error::other)?;
-    let response = evaluator(&settings)?.evaluate(request).await.map_err(std::io::Error::other)?;
+    let response =
+        evaluator(&settings, roster)?.evaluate(request, None).await.map_err(std::io::Error::other)?;
     let response = json::write(&response).map_err(std::io::Error::other)?;
     print(&format!("{response}\n"))
 }
 
-fn evaluator(settings: &Settings) -> std::io::Result<Evaluator> {
+fn evaluator(settings: &Settings, roster: Roster) -> std::io::Result<Evaluator> {
     let threads = match settings.server.workers {
         0 => std::thread::available_parallelism().map_or(2, NonZero::get),
         threads => threads,
     };
-    Evaluator::start(settings.limits.clone(), threads)
+    Evaluator::start(settings.limits.clone(), threads, roster, settings.judge.clone())
 }
 
-fn metrics_table() -> String {
+fn judges_in_words(roster: &Roster) -> String {
+    let judge = |judge: &ConfiguredJudge| match judge.model() {
+        "" => judge.name().to_owned(),
+        model => format!("{} ({model})", judge.name()),
+    };
+    let judges: Vec<String> = roster.judges().map(judge).collect();
+    match judges.len() {
+        0 => String::from("no judge configured"),
+        1 => format!("judge {}", judges.concat()),
+        _ => format!("judges {}", judges.join(", ")),
+    }
+}
+
+fn metrics_table(roster: &Roster) -> String {
     let header = ["METRIC", "KIND", "SCALE", "INPUTS", "REFERENCE"];
-    let rows: Vec<[&str; 5]> = catalog::COMPUTED
-        .iter()
-        .map(|metric| [metric.name, metric.kind.name(), metric.scale, metric.inputs, metric.reference])
-        .collect();
+    let header = header.map(str::to_owned);
+    let rows: Vec<[String; 5]> = catalog::metrics(roster.rubrics()).map(catalog::Metric::cells).collect();
+    let all = || [&header].into_iter().chain(&rows);
     let width = |column: usize| {
-        let cell = |row: &[&str; 5]| row.get(column).map_or(0, |cell| cell.chars().count());
-        rows.iter().chain([&header]).map(cell).max().unwrap_or_default()
+        all().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or_default()
     };
     let widths = [width(0), width(1), width(2), width(3)];
     let mut table = String::new();
-    for row in [&header].into_iter().chain(&rows) {
+    for row in all() {
         for (cell, width) in row.iter().zip(widths) {
             table += &format!("{cell:width$}  ");
         }
-        table += row.last().copied().unwrap_or_default();
+        table += row.last().map_or("", String::as_str);
         table += "\n";
     }
     table

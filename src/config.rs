@@ -5,23 +5,31 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::judge::autorater::Readout;
+use crate::judge::roster::Roster;
+use crate::judge::settings::JudgeSettings;
+
 /// The prefix of every environment variable that is a setting.
 const ENVIRONMENT_PREFIX: &str = "RAPID_EVAL";
 
 /// All settings.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Where and how the service listens.
     pub server: Server,
     /// What a caller may ask for.
     pub limits: Limits,
+    /// The judge LLMs; the first one is the default.
+    pub judges: Vec<JudgeSettings>,
+    /// How judges are asked.
+    pub judge: Judging,
     /// What is logged.
     pub log: Log,
 }
@@ -77,6 +85,51 @@ pub struct Limits {
     pub connections: usize,
     /// Seconds that a request may take when its caller set no deadline or a later one; 0 = no bound.
     pub request_seconds: u64,
+}
+
+/// How judges are asked.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Judging {
+    /// How often a judge is asked for one verdict when the request does not say, 1 to 32.
+    pub sampling_count: u32,
+    /// Refuses a request whose `autorater_model` is no judge here, instead of asking the default judge.
+    pub strict_models: bool,
+    /// How a score on a scale is got.
+    pub readout: ScoreReadout,
+    /// Rubrics in TOML that replace built-in ones of the same name, or add to them.
+    pub rubric_files: Vec<PathBuf>,
+}
+
+/// How a score on a scale is got.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScoreReadout {
+    /// By the vote of written verdicts.
+    #[default]
+    Replies,
+    /// From the probabilities of one token; from written verdicts where that does not work.
+    LogProbs,
+}
+
+impl From<ScoreReadout> for Readout {
+    fn from(readout: ScoreReadout) -> Self {
+        match readout {
+            ScoreReadout::Replies => Self::Replies,
+            ScoreReadout::LogProbs => Self::LogProbs,
+        }
+    }
+}
+
+impl Default for Judging {
+    fn default() -> Self {
+        Self {
+            sampling_count: 4,
+            strict_models: false,
+            readout: ScoreReadout::Replies,
+            rubric_files: Vec::new(),
+        }
+    }
 }
 
 /// What is logged, on stderr.
@@ -166,7 +219,10 @@ impl Settings {
             let text = std::fs::read_to_string(file)
                 .map_err(|error| WrongSettings(format!("{} cannot be read: {error}", file.display())))?;
             toml::from_str::<Self>(&text).map_err(|error| {
-                WrongSettings(format!("{}: {}", file.display(), error.to_string().trim_end()))
+                // Without the line itself: it may hold what was meant to be secret.
+                let line =
+                    error.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
+                WrongSettings(format!("{}, line {line}: {}", file.display(), error.message()))
             })?;
             sources = sources.add_source(config::File::from_str(&text, config::FileFormat::Toml));
         }
@@ -184,7 +240,7 @@ impl Settings {
     }
 
     fn check(&self) -> Result<(), WrongSettings> {
-        let Self { server, limits, log } = self;
+        let Self { server, limits, judges: _, judge, log } = self;
         if !is_loopback(server.listen.ip()) && !server.insecure_public {
             return Err(WrongSettings(format!(
                 "server.listen: {} is reached by other machines, and callers would be neither encrypted nor known; \
@@ -213,9 +269,30 @@ impl Settings {
                 "limits.requests_in_flight_bytes: is less than limits.request_bytes, so no request of that size could come in",
             )));
         }
+        if !(1..=32).contains(&judge.sampling_count) {
+            return Err(WrongSettings(format!(
+                "judge.sampling_count: {} is not from 1 to 32",
+                judge.sampling_count
+            )));
+        }
         tracing_subscriber::EnvFilter::try_new(&log.filter)
             .map_err(|error| WrongSettings(format!("log.filter: {error}")))?;
         Ok(())
+    }
+}
+
+impl Settings {
+    /// The judges and rubrics that these settings name. Opens no connection.
+    pub fn roster(&self) -> Result<Roster, WrongSettings> {
+        let read = |file: &PathBuf| {
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                WrongSettings(format!("judge.rubric_files: {} cannot be read: {error}", file.display()))
+            })?;
+            Ok((file.display().to_string(), text))
+        };
+        let rubrics = self.judge.rubric_files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        Roster::connect(&self.judges, &rubrics, self.judge.strict_models)
+            .map_err(|wrong| WrongSettings(wrong.to_string()))
     }
 }
 
@@ -241,3 +318,37 @@ impl fmt::Display for WrongSettings {
 }
 
 impl std::error::Error for WrongSettings {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_names_every_setting_with_its_default() {
+        let example = include_str!("../deploy/config.example.toml");
+        let Settings { server, limits, judges, judge, log } = toml::from_str(example).unwrap();
+        let defaults = Settings::default();
+        assert_eq!(
+            (server, limits, judge, log),
+            (defaults.server, defaults.limits, defaults.judge, defaults.log)
+        );
+        assert!(judges.is_empty());
+        let keys = example.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
+        assert_eq!(keys, 8 + 7 + 4 + 2, "fields of Server, Limits, Judging and Log");
+    }
+
+    #[test]
+    fn a_public_address_needs_a_word_of_consent() {
+        let load = |address: &str, consent| {
+            Settings::load(None, |settings| {
+                settings.server.listen = address.parse().unwrap();
+                settings.server.insecure_public = consent;
+            })
+        };
+        assert!(load("[::1]:0", false).is_ok());
+        assert!(load("[::ffff:127.0.0.1]:0", false).is_ok());
+        let refused = load("0.0.0.0:0", false).unwrap_err();
+        assert!(refused.0.starts_with("server.listen: "), "{refused}");
+        assert!(load("0.0.0.0:0", true).is_ok());
+    }
+}

@@ -1,16 +1,23 @@
 //! ONE exhaustive match over the request's oneof: the table of contents of the service.
 //!
-//! An arm names its metric and where its work is done: `computed.rs` (texts to the CPU workers) or the judges.
+//! An arm names its metric and where its work is done: `computed.rs` (texts to the CPU workers) or `judged.rs`
+//! (texts to a judge).
 //! Every door (gRPC under three names, command line) ends here.
 
 mod computed;
+mod judged;
+mod rubrics;
 mod unified;
 
-use crate::config::Limits;
+use tokio::time::Instant;
+
+use crate::config::{Judging, Limits};
 use crate::error::{Error, Kind};
+use crate::evaluate::judged::{Asking, Texts, fields};
+use crate::judge::roster::Roster;
 use crate::wire::v1::evaluate_instances_request::MetricInputs;
 use crate::wire::v1::evaluate_instances_response::EvaluationResults;
-use crate::wire::v1::{EvaluateInstancesRequest, EvaluateInstancesResponse};
+use crate::wire::v1::*;
 use crate::workers::Workers;
 
 /// Answers requests. One for the whole process.
@@ -18,18 +25,35 @@ use crate::workers::Workers;
 pub struct Evaluator {
     workers: Workers,
     limits: Limits,
+    roster: Roster,
+    judging: Judging,
+}
+
+/// What holds for all metrics of one request.
+#[derive(Debug, Default)]
+struct Call {
+    autorater: Option<AutoraterConfig>,
+    details: bool,
+    deadline: Option<Instant>,
 }
 
 impl Evaluator {
     /// An evaluator with its own CPU workers, as many as `threads`.
-    pub fn start(limits: Limits, threads: usize) -> std::io::Result<Self> {
-        Ok(Self { workers: Workers::start(threads)?, limits })
+    pub fn start(limits: Limits, threads: usize, roster: Roster, judging: Judging) -> std::io::Result<Self> {
+        Ok(Self { workers: Workers::start(threads)?, limits, roster, judging })
     }
 
-    /// One value per instance, in order; or, in the unified form, one result per metric, in order.
+    /// The judges that are configured.
+    pub fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// One value per instance, in order; or, in the unified form, one result per metric, in order. `deadline` is
+    /// when the caller stops waiting.
     pub async fn evaluate(
         &self,
         request: EvaluateInstancesRequest,
+        deadline: Option<Instant>,
     ) -> Result<EvaluateInstancesResponse, Error> {
         let EvaluateInstancesRequest {
             metric_inputs,
@@ -37,8 +61,10 @@ impl Evaluator {
             instance,
             metric_sources,
             include_details,
-            ..
+            autorater_config,
+            location: _,
         } = request;
+        let call = Call { autorater: autorater_config, details: include_details, deadline };
         let unified = !(metrics.is_empty() && metric_sources.is_empty());
         match metric_inputs {
             Some(_) if unified => Err(Error::bad_request(
@@ -47,12 +73,11 @@ impl Evaluator {
             )),
             Some(inputs) => {
                 let metric: &'static str = (&inputs).into();
-                let results =
-                    self.metric(inputs, include_details).await.map_err(|error| error.within(metric))?;
+                let results = self.metric(inputs, &call).await.map_err(|error| error.within(metric))?;
                 Ok(EvaluateInstancesResponse { evaluation_results: Some(results), ..Default::default() })
             }
             None if unified => Ok(EvaluateInstancesResponse {
-                metric_results: self.unified(metrics, metric_sources, instance, include_details).await?,
+                metric_results: self.unified(metrics, metric_sources, instance, &call).await?,
                 ..Default::default()
             }),
             None => Err(Error::bad_request(
@@ -62,26 +87,117 @@ impl Evaluator {
         }
     }
 
-    async fn metric(&self, inputs: MetricInputs, details: bool) -> Result<EvaluationResults, Error> {
+    fn asking_of(&self, call: &Call) -> Result<Asking<'_>, Error> {
+        self.asking(call.autorater.as_ref(), call.deadline, call.details)
+    }
+
+    async fn metric(&self, inputs: MetricInputs, call: &Call) -> Result<EvaluationResults, Error> {
         use EvaluationResults as Results;
+        let details = call.details;
         Ok(match inputs {
             MetricInputs::ExactMatchInput(input) => {
                 Results::ExactMatchResults(self.exact_match(input).await?)
             }
             MetricInputs::BleuInput(input) => Results::BleuResults(self.bleu(input, details).await?),
             MetricInputs::RougeInput(input) => Results::RougeResults(self.rouge(input, details).await?),
-            MetricInputs::FluencyInput(_)
-            | MetricInputs::CoherenceInput(_)
-            | MetricInputs::SummarizationQualityInput(_)
-            | MetricInputs::SafetyInput(_)
-            | MetricInputs::GroundednessInput(_)
-            | MetricInputs::QuestionAnsweringQualityInput(_)
-            | MetricInputs::FulfillmentInput(_)
-            | MetricInputs::SummarizationHelpfulnessInput(_)
-            | MetricInputs::SummarizationVerbosityInput(_)
-            | MetricInputs::QuestionAnsweringRelevanceInput(_)
-            | MetricInputs::QuestionAnsweringHelpfulnessInput(_)
-            | MetricInputs::QuestionAnsweringCorrectnessInput(_) => return Err(no_judge()),
+            MetricInputs::FluencyInput(input) => {
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self.score_by_rubric(self.rubric("fluency")?, &texts, false, &asking).await?;
+                Results::FluencyResult(FluencyResult::of(grade, &asking))
+            }
+            MetricInputs::CoherenceInput(input) => {
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self.score_by_rubric(self.rubric("coherence")?, &texts, false, &asking).await?;
+                Results::CoherenceResult(CoherenceResult::of(grade, &asking))
+            }
+            MetricInputs::SummarizationQualityInput(input) => {
+                let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self
+                    .score_by_rubric(self.rubric("summarization_quality")?, &texts, reference, &asking)
+                    .await?;
+                Results::SummarizationQualityResult(SummarizationQualityResult::of(grade, &asking))
+            }
+            MetricInputs::SafetyInput(input) => {
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self.score_by_rubric(self.rubric("safety")?, &texts, false, &asking).await?;
+                Results::SafetyResult(SafetyResult::of(grade, &asking))
+            }
+            MetricInputs::GroundednessInput(input) => {
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade =
+                    self.score_by_rubric(self.rubric("groundedness")?, &texts, false, &asking).await?;
+                Results::GroundednessResult(GroundednessResult::of(grade, &asking))
+            }
+            MetricInputs::QuestionAnsweringQualityInput(input) => {
+                let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self
+                    .score_by_rubric(self.rubric("question_answering_quality")?, &texts, reference, &asking)
+                    .await?;
+                Results::QuestionAnsweringQualityResult(QuestionAnsweringQualityResult::of(grade, &asking))
+            }
+            MetricInputs::FulfillmentInput(input) => {
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self.score_by_rubric(self.rubric("fulfillment")?, &texts, false, &asking).await?;
+                Results::FulfillmentResult(FulfillmentResult::of(grade, &asking))
+            }
+            MetricInputs::SummarizationHelpfulnessInput(input) => {
+                let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self
+                    .score_by_rubric(self.rubric("summarization_helpfulness")?, &texts, reference, &asking)
+                    .await?;
+                Results::SummarizationHelpfulnessResult(SummarizationHelpfulnessResult::of(grade, &asking))
+            }
+            MetricInputs::SummarizationVerbosityInput(input) => {
+                let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self
+                    .score_by_rubric(self.rubric("summarization_verbosity")?, &texts, reference, &asking)
+                    .await?;
+                Results::SummarizationVerbosityResult(SummarizationVerbosityResult::of(grade, &asking))
+            }
+            MetricInputs::QuestionAnsweringRelevanceInput(input) => {
+                let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self
+                    .score_by_rubric(self.rubric("question_answering_relevance")?, &texts, reference, &asking)
+                    .await?;
+                Results::QuestionAnsweringRelevanceResult(QuestionAnsweringRelevanceResult::of(
+                    grade, &asking,
+                ))
+            }
+            MetricInputs::QuestionAnsweringHelpfulnessInput(input) => {
+                let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self
+                    .score_by_rubric(
+                        self.rubric("question_answering_helpfulness")?,
+                        &texts,
+                        reference,
+                        &asking,
+                    )
+                    .await?;
+                Results::QuestionAnsweringHelpfulnessResult(QuestionAnsweringHelpfulnessResult::of(
+                    grade, &asking,
+                ))
+            }
+            MetricInputs::QuestionAnsweringCorrectnessInput(input) => {
+                let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self
+                    .score_by_rubric(
+                        self.rubric("question_answering_correctness")?,
+                        &texts,
+                        reference,
+                        &asking,
+                    )
+                    .await?;
+                Results::QuestionAnsweringCorrectnessResult(QuestionAnsweringCorrectnessResult::of(
+                    grade, &asking,
+                ))
+            }
             MetricInputs::ToolCallValidInput(input) => {
                 Results::ToolCallValidResults(self.tool_call_valid(input).await?)
             }
@@ -94,10 +210,46 @@ impl Evaluator {
             MetricInputs::ToolParameterKvMatchInput(input) => {
                 Results::ToolParameterKvMatchResults(self.tool_parameter_kv_match(input, details).await?)
             }
-            MetricInputs::PairwiseSummarizationQualityInput(_)
-            | MetricInputs::PairwiseQuestionAnsweringQualityInput(_)
-            | MetricInputs::PointwiseMetricInput(_)
-            | MetricInputs::PairwiseMetricInput(_) => return Err(no_judge()),
+            MetricInputs::PairwiseSummarizationQualityInput(input) => {
+                let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self
+                    .choose_by_rubric(
+                        self.rubric("pairwise_summarization_quality")?,
+                        &texts,
+                        reference,
+                        &asking,
+                    )
+                    .await?;
+                Results::PairwiseSummarizationQualityResult(PairwiseSummarizationQualityResult::of(
+                    grade, &asking,
+                ))
+            }
+            MetricInputs::PairwiseQuestionAnsweringQualityInput(input) => {
+                let reference = input.metric_spec.is_some_and(|spec| spec.use_reference);
+                let (texts, asking) = (fields(input.instance)?, self.asking_of(call)?);
+                let grade = self
+                    .choose_by_rubric(
+                        self.rubric("pairwise_question_answering_quality")?,
+                        &texts,
+                        reference,
+                        &asking,
+                    )
+                    .await?;
+                Results::PairwiseQuestionAnsweringQualityResult(PairwiseQuestionAnsweringQualityResult::of(
+                    grade, &asking,
+                ))
+            }
+            MetricInputs::PointwiseMetricInput(input) => {
+                let (texts, asking) = (Texts::of_pointwise(input.instance)?, self.asking_of(call)?);
+                let spec = input.metric_spec.unwrap_or_default();
+                Results::PointwiseMetricResult(self.pointwise_metric(&spec, &texts, asking).await?)
+            }
+            MetricInputs::PairwiseMetricInput(input) => {
+                let (texts, asking) = (Texts::of_pairwise(input.instance)?, self.asking_of(call)?);
+                let spec = input.metric_spec.unwrap_or_default();
+                Results::PairwiseMetricResult(self.pairwise_metric(&spec, &texts, asking).await?)
+            }
             MetricInputs::CometInput(_) | MetricInputs::MetricxInput(_) => return Err(no_scorer()),
             MetricInputs::TrajectoryExactMatchInput(input) => {
                 Results::TrajectoryExactMatchResults(self.trajectory_exact_match(input).await?)
@@ -117,16 +269,13 @@ impl Evaluator {
             MetricInputs::TrajectorySingleToolUseInput(input) => {
                 Results::TrajectorySingleToolUseResults(self.trajectory_single_tool_use(input).await?)
             }
-            MetricInputs::RubricBasedInstructionFollowingInput(_) => return Err(no_judge()),
+            MetricInputs::RubricBasedInstructionFollowingInput(input) => {
+                let (texts, asking) = (Texts::of_rubric_based(input.instance)?, self.asking_of(call)?);
+                let result = self.instruction_following(&texts, &asking).await?;
+                Results::RubricBasedInstructionFollowingResult(result)
+            }
         })
     }
-}
-
-fn no_judge() -> Error {
-    Error::new(
-        Kind::FailedPrecondition,
-        "this metric asks a judge LLM and none is configured; computed metrics such as rouge_input need none",
-    )
 }
 
 fn no_scorer() -> Error {

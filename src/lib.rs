@@ -16,6 +16,8 @@ pub mod error;
 #[cfg(feature = "server")]
 pub mod evaluate;
 #[cfg(feature = "server")]
+pub mod grader;
+#[cfg(feature = "server")]
 pub mod judge;
 #[cfg(feature = "server")]
 pub mod server;

@@ -1,15 +1,20 @@
 //! The unified form: one instance, a list of metrics, one result each. A metric that fails carries its own
 //! error and hurts no other.
 
+use futures_util::future::join_all;
 use prost::Message;
 use prost_types::Struct;
 use prost_types::value::Kind as JsonKind;
 
 use crate::error::{Error, Kind};
-use crate::evaluate::{Evaluator, no_judge};
+use crate::evaluate::judged::{Texts, choice, data_text, narrow};
+use crate::evaluate::{Call, Evaluator};
+use crate::judge::rubric;
+use crate::judge::template::{Names, Template};
+use crate::judge::verdict::Scale;
 use crate::wire::required;
 use crate::wire::v1::computation_based_metric_spec::ComputationBasedMetricType;
-use crate::wire::v1::evaluation_instance::{InstanceData, instance_data};
+use crate::wire::v1::evaluation_instance::InstanceData;
 use crate::wire::v1::metric::MetricSpec;
 use crate::wire::v1::metric_source::MetricSource as Source;
 use crate::wire::v1::*;
@@ -20,7 +25,7 @@ impl Evaluator {
         metrics: Vec<Metric>,
         metric_sources: Vec<MetricSource>,
         instance: Option<EvaluationInstance>,
-        details: bool,
+        call: &Call,
     ) -> Result<Vec<MetricResult>, Error> {
         let instance = required(instance, "instance")?;
         let count = metrics.len() + metric_sources.len();
@@ -33,41 +38,39 @@ impl Evaluator {
                 )
             });
         }
-        let mut results = Vec::with_capacity(count);
-        for (index, metric) in metrics.into_iter().enumerate() {
-            let result = self.metric_of(metric, &instance, details).await;
-            results
-                .push(result.unwrap_or_else(|error| failed(error.within(format_args!("metrics[{index}]")))));
-        }
-        for (index, source) in metric_sources.into_iter().enumerate() {
-            let result = match source.metric_source {
-                Some(Source::Metric(metric)) => self.metric_of(metric, &instance, details).await,
+        let listed =
+            metrics.into_iter().enumerate().map(|(index, metric)| (format!("metrics[{index}]"), Ok(metric)));
+        let sourced = metric_sources.into_iter().enumerate().map(|(index, source)| {
+            let metric = match source.metric_source {
+                Some(Source::Metric(metric)) => Ok(metric),
                 Some(Source::MetricResourceName(_)) => Err(Error {
                     field: String::from("metric_resource_name"),
-                    ..Error::new(
-                        Kind::Unimplemented,
-                        "this service stores no metrics; send the metric itself",
-                    )
+                    ..Error::new(Kind::NotFound, "this service stores no metrics; send the metric itself")
                 }),
                 None => Err(Error::bad_request("metric_source", "is not set")),
             };
-            results.push(
-                result.unwrap_or_else(|error| failed(error.within(format_args!("metric_sources[{index}]")))),
-            );
-        }
-        Ok(results)
+            (format!("metric_sources[{index}]"), metric)
+        });
+        let results = listed.chain(sourced).map(async |(place, metric)| {
+            let result = match metric {
+                Ok(metric) => self.metric_of(metric, &instance, call).await,
+                Err(error) => Err(error),
+            };
+            result.unwrap_or_else(|error| failed(error.within(place)))
+        });
+        Ok(join_all(results).await)
     }
 
     async fn metric_of(
         &self,
         metric: Metric,
         instance: &EvaluationInstance,
-        details: bool,
+        call: &Call,
     ) -> Result<MetricResult, Error> {
         match required(metric.metric_spec, "metric_spec")? {
             MetricSpec::ExactMatchSpec(spec) => self.unified_exact_match(spec, instance).await,
-            MetricSpec::BleuSpec(spec) => self.unified_bleu(spec, instance, details).await,
-            MetricSpec::RougeSpec(spec) => self.unified_rouge(spec, instance, details).await,
+            MetricSpec::BleuSpec(spec) => self.unified_bleu(spec, instance, call.details).await,
+            MetricSpec::RougeSpec(spec) => self.unified_rouge(spec, instance, call.details).await,
             MetricSpec::ComputationBasedMetricSpec(spec) => {
                 let parameters = Parameters(spec.parameters.unwrap_or_default());
                 let metric = spec.r#type.unwrap_or_default();
@@ -76,10 +79,10 @@ impl Evaluator {
                         self.unified_exact_match(parameters.exact_match()?, instance).await
                     }
                     Ok(ComputationBasedMetricType::Bleu) => {
-                        self.unified_bleu(parameters.bleu()?, instance, details).await
+                        self.unified_bleu(parameters.bleu()?, instance, call.details).await
                     }
                     Ok(ComputationBasedMetricType::Rouge) => {
-                        self.unified_rouge(parameters.rouge()?, instance, details).await
+                        self.unified_rouge(parameters.rouge()?, instance, call.details).await
                     }
                     Ok(ComputationBasedMetricType::Unspecified) | Err(_) => Err(Error::bad_request(
                         "computation_based_metric_spec.type",
@@ -87,15 +90,129 @@ impl Evaluator {
                     )),
                 }
             }
-            MetricSpec::PointwiseMetricSpec(_)
-            | MetricSpec::PairwiseMetricSpec(_)
-            | MetricSpec::PredefinedMetricSpec(_)
-            | MetricSpec::LlmBasedMetricSpec(_) => Err(no_judge()),
+            MetricSpec::PointwiseMetricSpec(spec) => {
+                let texts = Texts::of_unified(instance)?;
+                let asking = self.asking(call.autorater.as_ref(), call.deadline, call.details)?;
+                let result = self.pointwise_metric(&spec, &texts, asking).await?;
+                Ok(MetricResult {
+                    score: result.score,
+                    explanation: Some(result.explanation),
+                    details: result.details,
+                    ..Default::default()
+                })
+            }
+            MetricSpec::PairwiseMetricSpec(spec) => {
+                let texts = Texts::of_unified(instance)?;
+                let asking = self.asking(call.autorater.as_ref(), call.deadline, call.details)?;
+                let result = self.pairwise_metric(&spec, &texts, asking).await?;
+                Ok(MetricResult {
+                    score: share_of_win(result.pairwise_choice()),
+                    explanation: Some(result.explanation),
+                    details: result.details,
+                    ..Default::default()
+                })
+            }
+            MetricSpec::PredefinedMetricSpec(spec) => self.predefined(spec, instance, call).await,
+            MetricSpec::LlmBasedMetricSpec(spec) => {
+                self.llm_based(
+                    spec,
+                    metric.metadata.and_then(|metadata| metadata.score_range),
+                    instance,
+                    call,
+                )
+                .await
+            }
             MetricSpec::CustomCodeExecutionSpec(_) => Err(Error::new(
                 Kind::Unimplemented,
                 "code from requests is never run; use a rubric or a computed metric",
             )),
         }
+    }
+
+    /// A metric of the service's own, by name.
+    async fn predefined(
+        &self,
+        spec: PredefinedMetricSpec,
+        instance: &EvaluationInstance,
+        call: &Call,
+    ) -> Result<MetricResult, Error> {
+        let rubric = self.rubric(&spec.metric_spec_name)?;
+        let texts = Texts::of_unified(instance)?;
+        let asking = self.asking(call.autorater.as_ref(), call.deadline, call.details)?;
+        match rubric.kind {
+            rubric::Kind::Pointwise => {
+                let grade = self.score_by_rubric(rubric, &texts, false, &asking).await?;
+                Ok(MetricResult {
+                    score: Some(narrow(grade.value)),
+                    details: asking.details(&grade),
+                    explanation: Some(grade.explanation),
+                    ..Default::default()
+                })
+            }
+            rubric::Kind::Pairwise => {
+                let grade = self.choose_by_rubric(rubric, &texts, false, &asking).await?;
+                Ok(MetricResult {
+                    score: share_of_win(choice(grade.value)),
+                    details: asking.details_of_choice(&grade),
+                    explanation: Some(grade.explanation),
+                    ..Default::default()
+                })
+            }
+            rubric::Kind::RubricVerdicts => {
+                let parameters = spec.metric_spec_parameters.unwrap_or_default();
+                let key =
+                    match parameters.fields.get("rubric_group_key").and_then(|value| value.kind.as_ref()) {
+                        Some(JsonKind::StringValue(key)) => Some(key.as_str()),
+                        _ => None,
+                    };
+                self.predefined_rubrics(rubric, key, instance, &texts, &asking).await
+            }
+        }
+    }
+
+    /// A metric of the caller's: a template, rubrics, or both.
+    async fn llm_based(
+        &self,
+        spec: LlmBasedMetricSpec,
+        range: Option<metric_metadata::ScoreRange>,
+        instance: &EvaluationInstance,
+        call: &Call,
+    ) -> Result<MetricResult, Error> {
+        if spec.result_parser_config.is_some_and(|config| config.parser.is_some()) {
+            return Err(Error {
+                field: String::from("llm_based_metric_spec.result_parser_config"),
+                ..Error::new(
+                    Kind::Unimplemented,
+                    "code from requests is never run; the service reads verdicts itself",
+                )
+            });
+        }
+        let texts = Texts::of_unified(instance)?;
+        let autorater = spec.judge_autorater_config.as_ref().or(call.autorater.as_ref());
+        let asking = self.asking(autorater, call.deadline, call.details)?;
+        let system = spec.system_instruction.as_deref().unwrap_or_default();
+        let rubrics = self.rubrics_of(spec.rubrics_source.as_ref(), instance, &texts, &asking).await?;
+        let text = spec.metric_prompt_template.as_deref().filter(|text| !text.is_empty());
+        if let Some(rubrics) = rubrics {
+            let template = text.map(|text| Template::parse(text, Names::Paths));
+            return self.rubrics_by_template(template.as_ref(), system, rubrics, &texts, &asking).await;
+        }
+        let text = required(text, "llm_based_metric_spec.metric_prompt_template")?;
+        let scale = match range {
+            Some(metric_metadata::ScoreRange { min: Some(lo), max: Some(hi), .. }) if lo < hi => {
+                Scale::Range { lo, hi }
+            }
+            _ => Scale::Open,
+        };
+        let grade = self
+            .score_by_template(&Template::parse(text, Names::Paths), system, &scale, &texts, &asking)
+            .await?;
+        Ok(MetricResult {
+            score: Some(narrow(grade.value)),
+            details: asking.details(&grade),
+            explanation: Some(grade.explanation),
+            ..Default::default()
+        })
     }
 
     async fn unified_exact_match(
@@ -157,15 +274,18 @@ fn texts(instance: &EvaluationInstance) -> Result<(String, String), Error> {
     ))
 }
 
-/// The text of one part of the instance; several contents are joined by line breaks.
 fn text(data: Option<&InstanceData>, field: &'static str) -> Result<String, Error> {
-    match required(data.and_then(|data| data.data.as_ref()), field)? {
-        instance_data::Data::Text(text) => Ok(text.clone()),
-        instance_data::Data::Contents(contents) => {
-            let parts = contents.contents.iter().flat_map(|content| &content.parts);
-            let texts: Vec<&str> = parts.filter_map(|part| crate::wire::part_text(part)).collect();
-            Ok(texts.join("\n"))
-        }
+    required(data_text(data).map_err(|error| error.within(field))?, field)
+}
+
+/// A comparison as a number: 1 = the candidate is better, 0 = the baseline is, 0.5 = a tie, so that the mean is a
+/// win rate.
+fn share_of_win(choice: PairwiseChoice) -> Option<f32> {
+    match choice {
+        PairwiseChoice::Candidate => Some(1.0),
+        PairwiseChoice::Tie => Some(0.5),
+        PairwiseChoice::Baseline => Some(0.0),
+        PairwiseChoice::Unspecified => None,
     }
 }
 
@@ -231,5 +351,26 @@ impl Parameters {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::json;
+    use crate::wire::v1::EvaluateInstancesResponse;
+
+    #[test]
+    fn a_failed_metric_can_be_written_as_json_with_its_details() {
+        let result = failed(Error::bad_request("rouge_spec.rouge_type", "is unknown"));
+        let response = EvaluateInstancesResponse { metric_results: vec![result], ..Default::default() };
+        let json: serde_json::Value = serde_json::from_str(&json::write(&response).unwrap()).unwrap();
+        assert_eq!(
+            json["metricResults"][0]["error"]["details"],
+            serde_json::json!([{
+                "@type": "type.googleapis.com/google.rpc.BadRequest",
+                "fieldViolations": [{ "field": "rouge_spec.rouge_type", "description": "is unknown" }],
+            }])
+        );
     }
 }

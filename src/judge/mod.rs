@@ -5,21 +5,44 @@
 //! | `settings.rs` | what a configuration says of a judge, and the one-flag form `provider:base_url#model` |
 //! | `providers/` | what to send and what came back, per wire; no network |
 //! | `http.rs` | the only place that opens connections |
+//! | `endpoint.rs` | one provider over one connection, as a judge |
+//! | `secret.rs` | keys, and how they stay out of sight |
 //! | `layers/` | wraps around a judge that are judges themselves |
-//! | `rubric.rs`, `rubrics/` | criteria, scale and prompt of each judged metric, as data |
+//! | `roster.rs` | all judges by name, and the rubrics to ask with |
+//! | `stack.rs` | from settings to a judge: which layers, in which order |
+//! | `rubric.rs`, `rubrics/` | criteria, scale and task of each judged metric, as data |
 //! | `template.rs` | placeholders filled once; graded text between markers |
-//! | `verdict.rs` | a reply read as a verdict, or the reason why not |
+//! | `prompt.rs` | a rubric or a caller's template turned into what a judge reads |
+//! | `verdict/` | what is asked of a reply; a reply read as a verdict, or the reason why not |
 //! | `consensus.rs` | votes counted |
-//! | `autorater.rs` | samples, flipping, repair: many questions, one grade |
+//! | `autorater/` | samples, flipping, repair: many questions, one grade |
 //!
 //! A judge that failed is an error. It never becomes a number.
 
+pub mod autorater;
+pub mod consensus;
+pub mod endpoint;
+pub mod http;
+pub mod layers;
+pub mod prompt;
+pub mod providers;
+pub mod roster;
+pub mod rubric;
+pub mod secret;
+pub mod settings;
+pub mod stack;
+pub mod template;
+pub mod verdict;
+
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// One question to a judge: a conversation, and the form wanted for the answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Question {
     /// Rules for the judge, apart from the conversation; empty = none.
     pub system: String,
@@ -32,6 +55,12 @@ pub struct Question {
     /// Which of the samples of one item this is, from 0. Part of every cache key: samples of one item
     /// must never collapse into one.
     pub sample: u32,
+    /// When the caller stops waiting; absent = never. No part of a cache key. The layers give up in time for
+    /// it and start no call that it leaves no room for.
+    pub deadline: Option<Instant>,
+    /// Request fields to leave out, whatever `sampling` and the settings say. Filled in by the layer that
+    /// learns what an endpoint refuses; empty for everybody else.
+    pub without: BTreeSet<Field>,
 }
 
 /// One turn of a conversation.
@@ -53,9 +82,10 @@ pub enum Speaker {
 }
 
 /// The form wanted for an answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum ReplyForm {
     /// Free text.
+    #[default]
     Text,
     /// A JSON object that this schema admits. Every property is required and no other is allowed, so that
     /// the strict modes of all providers accept it.
@@ -154,6 +184,8 @@ pub struct JudgeError {
     pub endpoint: String,
     /// How long the provider wants to be left alone.
     pub retry_after: Option<Duration>,
+    /// What the provider itself says about asking again; absent = the kind decides.
+    pub should_retry: Option<bool>,
     /// How often the question was sent, 0 when it never was.
     pub attempts: u32,
 }
@@ -229,7 +261,19 @@ impl JudgeErrorKind {
 impl JudgeError {
     /// An error of this kind; endpoint and attempts are filled in on the way out.
     pub fn new(kind: JudgeErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), endpoint: String::new(), retry_after: None, attempts: 0 }
+        Self {
+            kind,
+            message: message.into(),
+            endpoint: String::new(),
+            retry_after: None,
+            should_retry: None,
+            attempts: 0,
+        }
+    }
+
+    /// Whether asking the same endpoint again may help: its own word first, then the kind of failure.
+    pub fn is_transient(&self) -> bool {
+        self.should_retry.unwrap_or(self.kind.is_transient())
     }
 }
 

@@ -14,7 +14,8 @@
 //!   Rounded to 32 bits it is 1.
 //!
 //! The numbers equal the reference's to the last bit where `log` and `exp` are those of its C library.
-//! Differences: white space and categories come from this build's Unicode tables, newer than Python 3.11's.
+//! Time and memory are linear in the texts: at most some 20 bytes for each of theirs, for texts of punctuation
+//! alone. Differences: white space and categories come from this build's Unicode tables, newer than Python 3.11's.
 //!
 //! ```
 //! use rapid_eval::metrics::bleu::{Options, score};

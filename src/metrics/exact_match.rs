@@ -77,7 +77,7 @@ fn normalized(text: Cow<'_, str>, normalization: Normalization) -> Cow<'_, str> 
 }
 
 /// Full case folding. Letters younger than the folding table fold to their lower case.
-fn case_folded(text: &str) -> String {
+pub(super) fn case_folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }

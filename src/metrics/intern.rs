@@ -162,7 +162,8 @@ impl Tokens {
         at
     }
 
-    fn token(&self, id: u32) -> &[u8] {
+    /// The bytes of the token with this id; empty if there is none.
+    pub fn token(&self, id: u32) -> &[u8] {
         let (start, end) = self.spans.get(id as usize).copied().unwrap_or_default();
         self.bytes.get(start as usize..end as usize).unwrap_or_default()
     }
@@ -187,12 +188,11 @@ impl Tokens {
         let old = std::mem::replace(&mut self.slots, vec![FREE; mask + 1]);
         for moved in old.into_iter().filter(|slot| slot.id != UNKNOWN) {
             let mut at = moved.tag as usize & mask;
-            while let Some(slot) = self.slots.get_mut(at) {
-                if slot.id == UNKNOWN {
-                    *slot = moved;
-                    break;
-                }
+            while self.slots.get(at).is_some_and(|slot| slot.id != UNKNOWN) {
                 at = (at + 1) & mask;
+            }
+            if let Some(free) = self.slots.get_mut(at) {
+                *free = moved;
             }
         }
     }
@@ -358,4 +358,36 @@ fn find(hash: KeyedHash, table: &[u64], pair: u64) -> usize {
 // A table has at most twice MAX_TOKENS slots.
 fn slot_id(slot: usize) -> u32 {
     slot as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_tokens_get_equal_ids_at_every_length() {
+        let mut tokens = Tokens::default();
+        let texts: Vec<Vec<u8>> =
+            (0..40).flat_map(|length| [vec![b'a'; length], vec![b'b'; length]]).skip(1).collect();
+        let first: Vec<u32> = texts.iter().map(|text| tokens.intern(text)).collect();
+        assert_eq!(first, (0..79).collect::<Vec<u32>>());
+        assert_eq!(texts.iter().map(|text| tokens.intern(text)).collect::<Vec<u32>>(), first);
+        assert_eq!(texts.iter().map(|text| tokens.find(text)).collect::<Vec<u32>>(), first);
+        assert_eq!(tokens.find(b"c"), UNKNOWN);
+        tokens.clear();
+        assert_eq!((tokens.len(), tokens.find(b"a")), (0, UNKNOWN));
+    }
+
+    #[test]
+    fn matches_are_clipped_order_by_order() {
+        // the the the the / the cat the the: three of the four unigrams, "the the" once, no trigram.
+        let mut matches = [9; 4];
+        let (prediction, reference) = ([0, 0, 0, 0], [0, 1, 0, 0]);
+        let mut overlap = Overlap::default();
+        overlap.clipped_matches(&prediction, &reference, &mut matches, Stop::NEVER).unwrap();
+        assert_eq!(matches, [3, 1, 0, 0]);
+        // Unknown tokens match nothing, not even each other.
+        overlap.clipped_matches(&[UNKNOWN, 0, 1, UNKNOWN], &[0, 1], &mut matches, Stop::NEVER).unwrap();
+        assert_eq!(matches, [2, 1, 0, 0]);
+    }
 }

@@ -80,7 +80,14 @@ pub struct Values {
     /// Objects, sorted by the id of the name.
     members: Vec<Member>,
     /// Open addressing: a power of two of slots, at most three quarters of them taken.
-    slots: Vec<u32>,
+    slots: Vec<Slot>,
+}
+
+/// A value's id with a part of its hash, so that most other values are passed over without a look at them.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    tag: u32,
+    id: u32,
 }
 
 /// Where a value's content is: a range of `bytes`, `items` or `members`, by its kind.
@@ -91,7 +98,7 @@ struct Node {
     end: u32,
 }
 
-const FREE: u32 = u32::MAX;
+const FREE: Slot = Slot { tag: 0, id: u32::MAX };
 const FIRST_SLOTS: usize = 64;
 
 /// The content of a value that may be new.
@@ -184,8 +191,10 @@ impl Values {
     pub fn get(&self, id: ValueId, name: &str) -> Option<ValueId> {
         let members = self.members(id)?;
         let content = Content::Bytes(name.as_bytes());
-        let name = *self.slots.get(self.slot(Kind::String, content))?;
-        let found = members.binary_search_by_key(&ValueId(name), |member| member.0).ok()?;
+        let slot = self.slot(self.tag(Kind::String, content), Kind::String, content);
+        // The id of a free slot is no value's, and no member's name.
+        let name = ValueId(self.slots.get(slot)?.id);
+        let found = members.binary_search_by_key(&name, |member| member.0).ok()?;
         members.get(found).map(|member| member.1)
     }
 
@@ -203,9 +212,10 @@ impl Values {
 
     /// The id of the value, a new one if there is no equal value yet.
     fn intern(&mut self, kind: Kind, content: Content<'_>) -> ValueId {
-        let slot = self.slot(kind, content);
-        if let Some(id) = self.slots.get(slot).filter(|id| **id != FREE) {
-            return ValueId(*id);
+        let tag = self.tag(kind, content);
+        let slot = self.slot(tag, kind, content);
+        if let Some(found) = self.slots.get(slot).filter(|slot| slot.id != FREE.id) {
+            return ValueId(found.id);
         }
         let (start, end) = match content {
             Content::Bytes(bytes) => append(&mut self.bytes, bytes),
@@ -215,7 +225,7 @@ impl Values {
         let id = self.nodes.len() as u32;
         self.nodes.push(Node { kind, start, end });
         if let Some(free) = self.slots.get_mut(slot) {
-            *free = id;
+            *free = Slot { tag, id };
         }
         if self.nodes.len() * 4 > self.slots.len() * 3 {
             self.grow();
@@ -224,13 +234,15 @@ impl Values {
     }
 
     /// Where the value is, or the free slot where it belongs.
-    fn slot(&self, kind: Kind, content: Content<'_>) -> usize {
+    fn slot(&self, tag: u32, kind: Kind, content: Content<'_>) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = self.hash_of(kind, content) as usize & mask;
-        while let Some(id) = self.slots.get(at).filter(|id| **id != FREE) {
-            let node = self.node(ValueId(*id));
-            if node.kind == kind && same(self.content(node), content) {
-                break;
+        let mut at = tag as usize & mask;
+        while let Some(slot) = self.slots.get(at).filter(|slot| slot.id != FREE.id) {
+            if slot.tag == tag {
+                let node = self.node(ValueId(slot.id));
+                if node.kind == kind && same(self.content(node), content) {
+                    break;
+                }
             }
             at = (at + 1) & mask;
         }
@@ -239,34 +251,31 @@ impl Values {
 
     fn grow(&mut self) {
         let mask = self.slots.len() * 2 - 1;
-        let mut slots = vec![FREE; mask + 1];
-        for (id, node) in (0_u32..).zip(&self.nodes) {
-            let mut at = self.hash_of(node.kind, self.content(*node)) as usize & mask;
-            while let Some(slot) = slots.get_mut(at) {
-                if *slot == FREE {
-                    *slot = id;
-                    break;
-                }
+        let old = std::mem::replace(&mut self.slots, vec![FREE; mask + 1]);
+        for moved in old.into_iter().filter(|slot| slot.id != FREE.id) {
+            let mut at = moved.tag as usize & mask;
+            while self.slots.get(at).is_some_and(|slot| slot.id != FREE.id) {
                 at = (at + 1) & mask;
             }
+            if let Some(free) = self.slots.get_mut(at) {
+                *free = moved;
+            }
         }
-        self.slots = slots;
     }
 
-    fn hash_of(&self, kind: Kind, content: Content<'_>) -> u64 {
-        let (length, content) = match content {
+    fn tag(&self, kind: Kind, content: Content<'_>) -> u32 {
+        let chain = |hash, word| self.hash.chain(hash, word, 0);
+        let (length, hash) = match content {
             Content::Bytes(bytes) => (bytes.len(), self.hash.bytes(bytes)),
             Content::Items(items) => {
-                (items.len(), items.iter().fold(0, |hash, item| self.hash.chain(hash, u64::from(item.0), 0)))
+                (items.len(), items.iter().fold(0, |hash, item| chain(hash, item.0.into())))
             }
-            Content::Members(members) => (
-                members.len(),
-                members.iter().fold(0, |hash, (name, value)| {
-                    self.hash.chain(hash, u64::from(name.0) << 32 | u64::from(value.0), 0)
-                }),
-            ),
+            Content::Members(members) => {
+                let word = |(name, value): &Member| u64::from(name.0) << 32 | u64::from(value.0);
+                (members.len(), members.iter().fold(0, |hash, member| chain(hash, word(member))))
+            }
         };
-        self.hash.chain(content, kind as u64, length as u64)
+        self.hash.chain(hash, kind as u64, length as u64) as u32
     }
 }
 
@@ -287,4 +296,19 @@ fn append<T: Copy>(all: &mut Vec<T>, new: &[T]) -> (u32, u32) {
     let start = all.len() as u32;
     all.extend_from_slice(new);
     (start, all.len() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_text_than_positions_is_refused() {
+        let mut values = Values { texts: MAX_BYTES - 1, ..Values::new() };
+        assert!(values.read("1").is_ok());
+        let limit = MAX_BYTES as u64;
+        let refused = Unscored::OverLimit { what: "bytes of JSON", found: limit + 1, limit };
+        assert_eq!(values.read_until("1", Stop::NEVER), Err(refused));
+        assert_eq!(values.read("1"), Err(SyntaxError { at: 1 }));
+    }
 }

@@ -30,10 +30,11 @@ pub(crate) struct Lcs {
     width: usize,
     /// Tokens whose slot is not 0.
     used: Vec<u32>,
-    /// Tokens of the taller of two sequences that occur in the other, or the like.
+    /// What is left of the two sequences without tokens that only one of them has.
     rows: Vec<u32>,
     columns: Vec<u32>,
-    /// Whether tokens without any equal row stood right before a column.
+    /// The slots of columns, and whether tokens without any equal row stood right before a column.
+    known: Vec<u16>,
     gaps: Vec<bool>,
     /// Which tokens occur at all in the rows of a tall table.
     present: Vec<bool>,
@@ -226,34 +227,30 @@ impl Lcs {
     /// One strip: all vectors are kept.
     fn mark_low<const W: usize>(&mut self, height: usize, columns: &[u32], marks: &mut [u64], offset: usize) {
         let masks = self.masks.as_chunks::<W>().0;
-        let mut vector = [!0; W];
-        self.columns.clear();
-        self.gaps.clear();
-        self.vectors.clear();
-        let mut gap = false;
-        for &token in columns {
-            let slot = usize::from(self.slots[token as usize]);
-            if slot == 0 {
-                gap = true;
-                continue;
-            }
-            advance(&mut vector, &masks[slot], false);
-            self.columns.push(token);
-            self.gaps.push(gap);
-            self.vectors.extend_from_slice(&vector);
-            gap = false;
+        // Columns without an equal row are left out, without a branch: most are, and which is hard to foresee.
+        if self.known.len() < columns.len() {
+            self.known.resize(columns.len(), 0);
+            self.gaps.resize(columns.len(), false);
         }
-        let mut walk = Walk { row: height, column: self.columns.len(), gap };
-        let tile = Tile {
-            columns: &self.columns,
-            gaps: &self.gaps,
-            vectors: self.vectors.as_chunks::<W>().0,
-            slots: &self.slots,
-            masks,
-            top: 0,
-            left: 0,
-        };
-        tile.walk(&mut walk, |row| set(marks, offset + row));
+        let (mut count, mut gap) = (0, false);
+        for &token in columns {
+            let slot = self.slots[token as usize];
+            self.known[count] = slot;
+            self.gaps[count] = gap;
+            gap = slot == 0;
+            count += usize::from(!gap);
+        }
+        let known = &self.known[..count];
+
+        let mut vector = [!0; W];
+        self.vectors.clear();
+        for &slot in known {
+            advance(&mut vector, &masks[usize::from(slot)], false);
+            self.vectors.extend_from_slice(&vector);
+        }
+        let vectors = self.vectors.as_chunks::<W>().0;
+        let tile = Tile { known, gaps: &self.gaps, vectors, masks, top: 0, left: 0 };
+        tile.walk(&mut Walk { row: height, column: count, gap }, |row| set(marks, offset + row));
     }
 
     /// More than one strip: first all carries and every [`TILE`]th vector, then the tiles on the way back.
@@ -357,15 +354,11 @@ impl Lcs {
                 vectors.extend_from_slice(vector);
             });
         }
-        let tile = Tile {
-            columns: &self.columns,
-            gaps: &self.gaps,
-            vectors: self.vectors.as_chunks::<W>().0,
-            slots: &self.slots,
-            masks,
-            top,
-            left,
-        };
+        self.known.clear();
+        self.known.extend(columns.iter().map(|&token| self.slots[token as usize]));
+        let gaps = &self.gaps[left..];
+        let vectors = self.vectors.as_chunks::<W>().0;
+        let tile = Tile { known: &self.known, gaps, vectors, masks, top, left };
         tile.walk(walk, |row| set(marks, offset + row));
     }
 
@@ -374,7 +367,11 @@ impl Lcs {
         let words =
             self.masks.capacity() + self.carries.capacity() + self.vectors.capacity() + self.kept.capacity();
         let halves = self.used.capacity() + self.rows.capacity() + self.columns.capacity();
-        words * 8 + halves * 4 + self.slots.capacity() * 2 + self.gaps.capacity() + self.present.capacity()
+        words * 8
+            + halves * 4
+            + (self.slots.capacity() + self.known.capacity()) * 2
+            + self.gaps.capacity()
+            + self.present.capacity()
     }
 }
 
@@ -389,13 +386,26 @@ fn set(marks: &mut [u64], bit: usize) {
 /// One column: `vector` of the column before becomes the vector of a column whose token stands at `mask`.
 #[inline(always)]
 fn advance<const W: usize>(vector: &mut [u64; W], mask: &[u64; W], carry: bool) -> bool {
-    let mut carry = u128::from(carry);
-    for (word, &mask) in vector.iter_mut().zip(mask) {
-        let sum = u128::from(*word) + u128::from(*word & mask) + carry;
-        carry = sum >> 64;
-        *word = (sum as u64) | (*word & !mask);
+    // As wide integers: compilers make vectors of pairs of words, and moving carries out of them costs more
+    // than it saves.
+    let mut carry = carry;
+    let (words, masks) = (vector.as_chunks_mut::<2>(), mask.as_chunks::<2>());
+    for (words, masks) in words.0.iter_mut().zip(masks.0) {
+        let wide = |words: &[u64; 2]| u128::from(words[0]) | u128::from(words[1]) << 64;
+        let (word, mask) = (wide(words), wide(masks));
+        let (sum, over) = word.overflowing_add(word & mask);
+        let (sum, over_again) = sum.overflowing_add(u128::from(carry));
+        carry = over | over_again;
+        let next = sum | (word & !mask);
+        *words = [next as u64, (next >> 64) as u64];
     }
-    carry != 0
+    for (word, &mask) in words.1.iter_mut().zip(masks.1) {
+        let (sum, over) = word.overflowing_add(*word & mask);
+        let (sum, over_again) = sum.overflowing_add(u64::from(carry));
+        carry = over | over_again;
+        *word = sum | (*word & !mask);
+    }
+    carry
 }
 
 /// Up to 64 columns. Bit j of `carries` comes from the strip below and is replaced by what goes to the one above.
@@ -421,10 +431,10 @@ fn forward<const W: usize>(
 
 /// A part of the table that is in memory: rows from `top`, columns from `left`.
 struct Tile<'a, const W: usize> {
-    columns: &'a [u32],
+    /// The mask of each column.
+    known: &'a [u16],
     gaps: &'a [bool],
     vectors: &'a [[u64; W]],
-    slots: &'a [u16],
     masks: &'a [[u64; W]],
     top: usize,
     left: usize,
@@ -436,6 +446,7 @@ impl<const W: usize> Tile<'_, W> {
         while walk.column > self.left {
             let column = walk.column - 1;
             let vector = &self.vectors[column - self.left];
+            let mask = &self.masks[usize::from(self.known[column - self.left])];
             if walk.gap {
                 // No token equals: on to the nearest row where going left keeps the length.
                 walk.row = self.last_row(walk.row, |word| !vector[word]);
@@ -444,7 +455,6 @@ impl<const W: usize> Tile<'_, W> {
                 }
                 walk.gap = false;
             }
-            let mask = &self.masks[usize::from(self.slots[self.columns[column] as usize])];
             walk.row = self.last_row(walk.row, |word| mask[word] | !vector[word]);
             if walk.row == self.top {
                 return;
@@ -455,7 +465,7 @@ impl<const W: usize> Tile<'_, W> {
                 walk.row -= 1;
             }
             walk.column = column;
-            walk.gap = self.gaps[column];
+            walk.gap = self.gaps[column - self.left];
             if walk.row == self.top {
                 return;
             }

@@ -5,14 +5,24 @@
 //! text is being worked on.
 
 pub mod bleu;
+pub mod cosine;
 pub mod exact_match;
+pub mod formula;
+pub mod fuzzy;
+pub mod gleu;
 pub mod intern;
 pub mod json;
+pub mod keyword_match;
+pub mod meteor;
+pub mod nltk;
+pub mod nltk_bleu;
 pub mod porter;
 pub mod punkt;
 pub mod ratio;
 pub mod rouge;
+pub mod string_check;
 pub mod text;
+pub mod token_f1;
 pub mod tool_call;
 pub mod trajectory;
 

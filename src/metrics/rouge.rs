@@ -47,7 +47,7 @@ use super::vocabulary::Pairs;
 use super::{Stop, Unscored};
 use reader::Reader;
 
-/// The most steps of 64 LCS cells that one call may take: a few seconds.
+/// The most steps of 64 LCS cells that one call may take: some seconds of one core.
 pub const MOST_STEPS: u64 = 1 << 32;
 
 /// The longest text, in bytes, that can be scored. Callers will want a lower limit.

@@ -20,16 +20,34 @@ fn fold(a: u64, b: u64) -> u64 {
 
 fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut state = seed ^ bytes.len() as u64;
-    let (eights, rest) = bytes.as_chunks::<8>();
-    for eight in eights {
-        state = fold(state ^ u64::from_le_bytes(*eight), MULTIPLIER ^ seed.rotate_left(32));
+    let second_seed = MULTIPLIER ^ seed.rotate_left(32);
+    let length = bytes.len() as u64;
+    // Most words are short: two loads that may overlap take in all of one.
+    let (first, last) = match bytes {
+        [] => (0, 0),
+        [a] => (u64::from(*a), 0),
+        [a, b] | [a, b, _] => {
+            let last = bytes[bytes.len() - 1];
+            (u64::from(*a), u64::from(*b) << 8 | u64::from(last))
+        }
+        [..] => match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+            _ => {
+                let first = bytes.first_chunk::<4>().map_or(0, |first| u32::from_le_bytes(*first));
+                let last = bytes.last_chunk::<4>().map_or(0, |last| u32::from_le_bytes(*last));
+                (u64::from(first), u64::from(last))
+            }
+        },
+    };
+    let mut state = fold(seed ^ first, second_seed ^ last) ^ length;
+    if bytes.len() > 16 {
+        for eight in bytes[8..bytes.len() - 8].chunks(8) {
+            let mut padded = [0; 8];
+            padded[..eight.len()].copy_from_slice(eight);
+            state = fold(state ^ u64::from_le_bytes(padded), second_seed);
+        }
     }
-    let mut last = 0;
-    for &byte in rest {
-        last = (last << 8) | u64::from(byte);
-    }
-    fold(state ^ last, MULTIPLIER ^ seed.rotate_left(32))
+    fold(state, MULTIPLIER)
 }
 
 /// Slots for about `entries` entries at a load of at most one half.

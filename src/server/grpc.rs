@@ -17,6 +17,7 @@ use tower::ServiceExt;
 use crate::error::{Error, Kind, quoted};
 use crate::evaluate::Evaluator;
 use crate::server::admission::Held;
+use crate::server::deadline::Deadline;
 use crate::wire::v1::evaluation_service_server::{EvaluationService, EvaluationServiceServer};
 use crate::wire::v1::{
     EvaluateDatasetRequest, EvaluateInstancesRequest, EvaluateInstancesResponse,
@@ -87,7 +88,8 @@ impl EvaluationService for Handlers {
             // A compressed message was admitted by its length on the wire.
             held.grow_to(request.get_ref().encoded_len())?;
         }
-        match self.evaluator.evaluate(request.into_inner()).await {
+        let deadline = request.extensions().get::<Deadline>().map(|deadline| deadline.0);
+        match self.evaluator.evaluate(request.into_inner(), deadline).await {
             Ok(response) => Ok(tonic::Response::new(response)),
             Err(error) => {
                 if error.kind == Kind::Internal {
@@ -100,10 +102,10 @@ impl EvaluationService for Handlers {
 
     async fn generate_instance_rubrics(
         &self,
-        _: tonic::Request<GenerateInstanceRubricsRequest>,
+        request: tonic::Request<GenerateInstanceRubricsRequest>,
     ) -> Result<tonic::Response<GenerateInstanceRubricsResponse>, tonic::Status> {
-        Err(Error::new(Kind::FailedPrecondition, "rubrics are written by a judge LLM and none is configured")
-            .into())
+        let deadline = request.extensions().get::<Deadline>().map(|deadline| deadline.0);
+        Ok(tonic::Response::new(self.evaluator.generate_rubrics(request.into_inner(), deadline).await?))
     }
 
     async fn evaluate_dataset(

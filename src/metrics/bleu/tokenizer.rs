@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
@@ -223,6 +224,15 @@ fn alone(c: char) -> Class {
 }
 
 fn intl(c: char) -> Class {
+    /// The classes up to FFFF: a look-up in the category tables takes some twenty times longer.
+    static FIRST_PLANE: LazyLock<Vec<Class>> = LazyLock::new(|| {
+        let class = |code| char::from_u32(code).map_or(Class::Word, intl_by_category);
+        (0..0x1_0000).map(class).collect()
+    });
+    FIRST_PLANE.get(c as usize).copied().unwrap_or_else(|| intl_by_category(c))
+}
+
+fn intl_by_category(c: char) -> Class {
     match c.general_category_group() {
         GeneralCategoryGroup::Number => Class::Number,
         GeneralCategoryGroup::Punctuation => Class::Mark,
@@ -346,7 +356,7 @@ mod tests {
     fn the_ascii_table_of_intl_is_the_general_category() {
         for byte in 0..128_u8 {
             let c = char::from(byte);
-            let expected = if is_white(c) { Class::Space } else { intl(c) };
+            let expected = if is_white(c) { Class::Space } else { intl_by_category(c) };
             assert_eq!(INTL.by_byte[usize::from(byte)], expected, "{c:?}");
         }
     }

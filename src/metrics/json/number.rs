@@ -65,7 +65,7 @@ fn write_exponent(parts: Parts<'_>, shift: i64, out: &mut Vec<u8>) {
         out.push(b'-');
     }
     if carry > 0 {
-        out.push(b'0' + carry as u8);
+        digits.insert(0, b'0' + carry as u8);
     }
     out.extend_from_slice(without_leading_zeros(&digits));
 }

@@ -1,0 +1,9 @@
+//! Layers: each wraps a judge and is one. Their order is written in `stack.rs`.
+
+mod capability;
+mod deadline;
+mod retry;
+
+pub use capability::Capability;
+pub use deadline::Deadline;
+pub use retry::Retry;

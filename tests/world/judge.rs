@@ -1,0 +1,167 @@
+//! A judge that a test has under its thumb: a server on this machine that speaks chat completions.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
+use http::{HeaderName, HeaderValue, StatusCode};
+use rapid_eval::judge::settings::JudgeSettings;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// How the judge answers: the n-th call gets the n-th reply, the last one repeats. A reply is
+/// `{"text", "status", "headers", "delay_ms", "finish_reason", "body"}`, each part optional.
+#[derive(Debug, Clone)]
+pub(crate) enum Conduct {
+    Replies(Vec<Value>),
+    /// Refuses requests with `temperature` or `max_tokens`, otherwise answers with this.
+    RefusesKnobs(Vec<Value>),
+    /// Prefers whichever of the two answers stands first in the question.
+    PrefersFirst {
+        candidate: String,
+        baseline: String,
+    },
+    /// Prefers the answer with this text, wherever it stands.
+    PrefersText(String),
+}
+
+/// The judge's server.
+#[derive(Debug, Clone)]
+pub(crate) struct StubJudge {
+    pub(crate) address: SocketAddr,
+    desk: Arc<Desk>,
+}
+
+#[derive(Debug)]
+struct Desk {
+    conduct: Conduct,
+    calls: AtomicUsize,
+    given_up: AtomicUsize,
+    asked: Mutex<Vec<Value>>,
+}
+
+impl StubJudge {
+    pub(crate) async fn start(conduct: Conduct) -> Self {
+        let desk = Arc::new(Desk {
+            conduct,
+            calls: AtomicUsize::new(0),
+            given_up: AtomicUsize::new(0),
+            asked: Mutex::default(),
+        });
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&desk));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { address, desk }
+    }
+
+    /// The settings of a judge that is asked here.
+    pub(crate) fn settings(&self) -> JudgeSettings {
+        format!("openai:http://{}/v1#stub", self.address).parse().unwrap()
+    }
+
+    /// How many calls came in.
+    pub(crate) fn calls(&self) -> usize {
+        self.desk.calls.load(Ordering::SeqCst)
+    }
+
+    /// How many calls were dropped by their caller before they were answered.
+    pub(crate) fn given_up(&self) -> usize {
+        self.desk.given_up.load(Ordering::SeqCst)
+    }
+
+    /// The texts of all messages of each call, joined.
+    pub(crate) fn prompts(&self) -> Vec<String> {
+        self.desk.asked.lock().unwrap().iter().map(texts).collect()
+    }
+}
+
+/// Counts a call that ends before its answer.
+struct GivenUp<'a>(&'a Desk, bool);
+
+impl Drop for GivenUp<'_> {
+    fn drop(&mut self) {
+        if !self.1 {
+            self.0.given_up.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+fn texts(body: &Value) -> String {
+    let messages = body["messages"].as_array().into_iter().flatten();
+    messages.filter_map(|message| message["content"].as_str()).collect::<Vec<_>>().join("\n")
+}
+
+async fn answer(State(desk): State<Arc<Desk>>, Json(body): Json<Value>) -> Response {
+    let call = desk.calls.fetch_add(1, Ordering::SeqCst);
+    let mut given_up = GivenUp(&desk, false);
+    let prompt = texts(&body);
+    let reply = match &desk.conduct {
+        Conduct::Replies(replies) => nth(replies, call),
+        Conduct::RefusesKnobs(replies) => {
+            match ["temperature", "max_tokens"].into_iter().find(|knob| body.get(*knob).is_some()) {
+                Some(knob) => json!({"status": 400, "body": {"error": {
+                    "message": format!("Unsupported parameter: '{knob}' is not supported with this model."),
+                    "type": "invalid_request_error", "param": knob, "code": "unsupported_parameter",
+                }}}),
+                None => nth(replies, call),
+            }
+        }
+        Conduct::PrefersFirst { candidate, baseline } => {
+            let first = if prompt.find(candidate.as_str()) < prompt.find(baseline.as_str()) {
+                candidate
+            } else {
+                baseline
+            };
+            choice_of(&prompt, first)
+        }
+        Conduct::PrefersText(text) => choice_of(&prompt, text),
+    };
+    desk.asked.lock().unwrap().push(body);
+    if let Some(delay) = reply["delay_ms"].as_u64() {
+        tokio::time::sleep(Duration::from_millis(delay)).await;
+    }
+    given_up.1 = true;
+    respond(&reply)
+}
+
+fn nth(replies: &[Value], call: usize) -> Value {
+    replies.get(call).or(replies.last()).cloned().unwrap()
+}
+
+/// A verdict for the label under which `text` is shown.
+fn choice_of(prompt: &str, text: &str) -> Value {
+    let place = prompt.find(text).expect("the judge is shown both answers");
+    let label = ["response_a", "response_b"]
+        .into_iter()
+        .max_by_key(|label| prompt[..place].rfind(label).map_or(-1, |at| i64::try_from(at).unwrap()))
+        .unwrap();
+    let choice = if label.ends_with('a') { "A" } else { "B" };
+    json!({"text": json!({"explanation": format!("{choice} it is"), "choice": choice}).to_string()})
+}
+
+fn respond(reply: &Value) -> Response {
+    let status = reply["status"]
+        .as_u64()
+        .map_or(StatusCode::OK, |status| StatusCode::from_u16(u16::try_from(status).unwrap()).unwrap());
+    let body = match (reply.get("body"), reply["text"].as_str()) {
+        (Some(body), _) => body.clone(),
+        (None, Some(text)) => json!({
+            "id": "chatcmpl-1", "object": "chat.completion", "model": "stub-1",
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": text},
+                         "finish_reason": reply["finish_reason"].as_str().unwrap_or("stop")}],
+            "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
+        }),
+        (None, None) => json!({"error": {"message": "staged", "type": "staged", "code": null}}),
+    };
+    let mut response = (status, Json(body)).into_response();
+    for (name, value) in reply["headers"].as_object().into_iter().flatten() {
+        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+        response.headers_mut().insert(name, HeaderValue::from_str(value.as_str().unwrap()).unwrap());
+    }
+    response
+}
