@@ -9,8 +9,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).include_source_info(true).open_file("rapideval/v1/service.proto")?;
     let schema = compiler.file_descriptor_set();
-    let path = std::path::PathBuf::from(std::env::var("OUT_DIR")?).join("descriptors.bin");
-    std::fs::write(path, descriptors::embedded(&schema).encode_to_vec())?;
+    let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
+    std::fs::write(out.join("descriptors.bin"), descriptors::embedded(&schema).encode_to_vec())?;
+    std::fs::write(out.join("comments.tsv"), comments::table(&schema))?;
 
     // An arm of these two oneofs names itself by its field: `rouge_input`, `rouge_results`.
     const NAMED: &str =
@@ -32,6 +33,67 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 #[cfg(not(feature = "server"))]
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+}
+
+#[cfg(feature = "server")]
+mod comments {
+    //! The comments of the schema by full name, for the OpenAPI document: the descriptors embedded leave
+    //! them out.
+
+    use prost_types::{DescriptorProto, FileDescriptorProto, FileDescriptorSet};
+
+    /// A line per commented message, field, enum, enum value, service and method: its full name, a tab, the
+    /// comment as one paragraph.
+    pub(crate) fn table(schema: &FileDescriptorSet) -> String {
+        let mut table = String::new();
+        for file in schema.file.iter().filter(|file| file.name().starts_with("rapideval/")) {
+            for location in file.source_code_info.iter().flat_map(|info| &info.location) {
+                if let (Some(name), Some(comment)) = (name(file, &location.path), &location.leading_comments)
+                {
+                    let words: Vec<&str> = comment.split_whitespace().collect();
+                    table += &format!("{name}\t{}\n", words.join(" "));
+                }
+            }
+        }
+        table
+    }
+
+    /// What a path of descriptor.proto's field numbers leads to.
+    fn name(file: &FileDescriptorProto, path: &[i32]) -> Option<String> {
+        let package = file.package();
+        Some(match *path {
+            [4, at, ref rest @ ..] => {
+                let message = file.message_type.get(at as usize)?;
+                format!("{package}.{}", name_in(message, rest)?)
+            }
+            [5, at] => format!("{package}.{}", file.enum_type.get(at as usize)?.name()),
+            [5, at, 2, value] => {
+                let named = file.enum_type.get(at as usize)?;
+                format!("{package}.{}.{}", named.name(), named.value.get(value as usize)?.name())
+            }
+            [6, at] => format!("{package}.{}", file.service.get(at as usize)?.name()),
+            [6, at, 2, method] => {
+                let service = file.service.get(at as usize)?;
+                format!("{package}.{}.{}", service.name(), service.method.get(method as usize)?.name())
+            }
+            _ => return None,
+        })
+    }
+
+    fn name_in(message: &DescriptorProto, path: &[i32]) -> Option<String> {
+        let inside = match *path {
+            [] => return Some(message.name().to_owned()),
+            [2, at] => message.field.get(at as usize)?.name().to_owned(),
+            [3, at, ref rest @ ..] => name_in(message.nested_type.get(at as usize)?, rest)?,
+            [4, at] => message.enum_type.get(at as usize)?.name().to_owned(),
+            [4, at, 2, value] => {
+                let named = message.enum_type.get(at as usize)?;
+                format!("{}.{}", named.name(), named.value.get(value as usize)?.name())
+            }
+            _ => return None,
+        };
+        Some(format!("{}.{inside}", message.name()))
+    }
 }
 
 #[cfg(feature = "server")]

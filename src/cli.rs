@@ -56,7 +56,7 @@ struct Flags {
     /// Configuration in TOML
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    /// Address of gRPC and gRPC-Web
+    /// Address of gRPC, gRPC-Web and REST
     #[arg(long, value_name = "ADDR", global = true)]
     listen: Option<SocketAddr>,
     /// Address of /livez and /readyz, or off

@@ -38,7 +38,7 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Server {
-    /// Address of gRPC and gRPC-Web. Port 0 takes any free one.
+    /// Address of gRPC, gRPC-Web and REST. Port 0 takes any free one.
     pub listen: SocketAddr,
     /// Address of `/livez` and `/readyz`, or `off`.
     pub admin_listen: AdminListen,
@@ -56,6 +56,8 @@ pub struct Server {
     pub workers: usize,
     /// Serves gRPC reflection.
     pub reflection: bool,
+    /// Origins such as `https://app.example.com` whose pages may call the service; `*` = all pages.
+    pub cors_origins: Vec<String>,
 }
 
 /// The address of the admin port.
@@ -166,6 +168,7 @@ impl Default for Server {
             max_connection_age_seconds: 0,
             workers: 0,
             reflection: true,
+            cors_origins: Vec::new(),
         }
     }
 }
@@ -229,7 +232,9 @@ impl Settings {
         let environment = config::Environment::with_prefix(ENVIRONMENT_PREFIX)
             .prefix_separator("__")
             .separator("__")
-            .try_parsing(true);
+            .try_parsing(true)
+            .list_separator(",")
+            .with_list_parse_key("server.cors_origins");
         let mut settings: Self =
             sources.add_source(environment).build().and_then(config::Config::try_deserialize).map_err(
                 |error| WrongSettings(format!("{error} (from {ENVIRONMENT_PREFIX}__SECTION__KEY)")),
@@ -246,6 +251,11 @@ impl Settings {
                 "server.listen: {} is reached by other machines, and callers would be neither encrypted nor known; \
                  listen on 127.0.0.1, or say --insecure-public if a mesh or firewall in front takes care of both",
                 server.listen
+            )));
+        }
+        if let Some(origin) = server.cors_origins.iter().find(|origin| !is_origin(origin)) {
+            return Err(WrongSettings(format!(
+                "server.cors_origins: {origin:?} is neither an origin such as https://app.example.com nor *"
             )));
         }
         let positive = [
@@ -303,6 +313,16 @@ impl Limits {
     }
 }
 
+/// As browsers write it: scheme, host, perhaps a port, and nothing behind.
+fn is_origin(text: &str) -> bool {
+    if text == "*" {
+        return true;
+    }
+    let Some((scheme, host)) = text.split_once("://") else { return false };
+    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase());
+    !scheme.is_empty() && !host.is_empty() && plain(text) && !host.contains(['/', '?', '#', '@', '*'])
+}
+
 fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
@@ -334,7 +354,7 @@ mod tests {
         );
         assert!(judges.is_empty());
         let keys = example.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
-        assert_eq!(keys, 8 + 7 + 4 + 2, "fields of Server, Limits, Judging and Log");
+        assert_eq!(keys, 9 + 7 + 4 + 2, "fields of Server, Limits, Judging and Log");
     }
 
     #[test]

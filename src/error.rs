@@ -25,6 +25,8 @@ pub struct Error {
     pub message: String,
     /// The request field that is wrong, as a path such as `rouge_input.instances[2].prediction`; empty = none.
     pub field: String,
+    /// The message says by itself where the fault is, so [`Error::text`] does not put the field in front.
+    pub says_where: bool,
     /// When asking again makes sense.
     pub retry_after: Option<Duration>,
     /// A stable upper-case word for programs and facts beside it, sent as `google.rpc.ErrorInfo`.
@@ -118,6 +120,7 @@ impl Error {
             kind,
             message: message.into(),
             field: String::new(),
+            says_where: false,
             retry_after: None,
             reason: None,
             source: None,
@@ -153,6 +156,7 @@ impl Error {
     pub fn text(&self) -> String {
         match self.field.as_str() {
             "" => self.message.clone(),
+            _ if self.says_where => self.message.clone(),
             field => format!("{field}: {}", self.message),
         }
     }

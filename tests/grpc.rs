@@ -501,9 +501,9 @@ async fn browsers_learn_what_is_wrong() {
 #[tokio::test]
 async fn plain_http_on_the_callers_port_is_told_what_the_port_speaks() {
     let world = World::new().start().await;
-    let answer = world::http::get(world.address, "/").await;
+    let answer = world::http::get(world.address, "/nowhere").await;
     assert_eq!(answer.status, 404);
-    assert!(answer.text().contains("gRPC"), "{}", answer.text());
+    assert!(answer.text().contains("/openapi.json"), "{}", answer.text());
 }
 
 #[tokio::test]

@@ -11,14 +11,11 @@ use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic_prost::{ProstCodec, ProstEncoder};
 
+use crate::wire::MAX_PARTS;
 use crate::wire::json::pool;
 
 /// Requests shorter than this cannot hold enough parts to matter.
 const COUNTED_FROM_BYTES: usize = 256 * 1024;
-
-/// Messages and items of lists inside one request. An empty message takes two bytes on the wire and up to some
-/// hundred in memory, an empty text of a list two and 24, a small number one and four.
-const MAX_PARTS: usize = 1_000_000;
 
 /// As deep as prost goes.
 const MAX_DEPTH: usize = 100;

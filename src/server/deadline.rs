@@ -1,38 +1,56 @@
-//! The caller's deadline: `grpc-timeout`, bounded by `limits.request_seconds`. When it passes, the work is
-//! dropped and the answer is DEADLINE_EXCEEDED.
+//! The caller's deadline: `grpc-timeout`, or `x-server-timeout` in seconds at the REST door, bounded by
+//! `limits.request_seconds`. When it passes, the work is dropped and the answer is DEADLINE_EXCEEDED.
 
 use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use http::HeaderMap;
+use http::{Extensions, HeaderMap};
 use tokio::time::Instant;
 
 use crate::error::{Error, Kind};
-use crate::server::grpc::refuse;
+use crate::server::door::Door;
+
+/// As long as gRPC can say in seconds.
+const LONGEST_SECONDS: f64 = 99_999_999.0;
 
 /// When the answer is due; an extension of the request.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline(pub Instant);
 
+impl Deadline {
+    /// That of a request; `None` = there is no bound.
+    pub fn of(extensions: &Extensions) -> Option<Instant> {
+        extensions.get::<Self>().map(|deadline| deadline.0)
+    }
+}
+
 /// Ends the call at its deadline.
-pub async fn keep(State(limit): State<Option<Duration>>, mut request: Request, next: Next) -> Response {
-    let asked = match timeout_of(request.headers()) {
+pub async fn keep(
+    State((door, limit)): State<(Door, Option<Duration>)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let asked = match door {
+        Door::Grpc => grpc_timeout(request.headers()),
+        Door::Rest => server_timeout(request.headers()),
+    };
+    let asked = match asked {
         Ok(asked) => asked,
-        Err(error) => return refuse(error),
+        Err(error) => return door.refuse(error),
     };
     let Some(time) = asked.into_iter().chain(limit).min() else { return next.run(request).await };
     let deadline = Instant::now() + time;
     request.extensions_mut().insert(Deadline(deadline));
     tokio::time::timeout_at(deadline, next.run(request)).await.unwrap_or_else(|_| {
         let bound = if asked == Some(time) { "the caller's deadline of" } else { "limits.request_seconds =" };
-        refuse(Error::new(Kind::DeadlineExceeded, format!("not answered within {bound} {time:?}")))
+        door.refuse(Error::new(Kind::DeadlineExceeded, format!("not answered within {bound} {time:?}")))
     })
 }
 
 /// At most eight digits and a unit, as the gRPC protocol has it.
-fn timeout_of(headers: &HeaderMap) -> Result<Option<Duration>, Error> {
+fn grpc_timeout(headers: &HeaderMap) -> Result<Option<Duration>, Error> {
     let Some(value) = headers.get("grpc-timeout") else { return Ok(None) };
     let read = || {
         let text = value.to_str().ok()?;
@@ -56,6 +74,23 @@ fn timeout_of(headers: &HeaderMap) -> Result<Option<Duration>, Error> {
         .ok_or_else(|| Error::bad_request("grpc-timeout", "is not up to eight digits and one of H M S m u n"))
 }
 
+/// Seconds, with or without a fraction.
+fn server_timeout(headers: &HeaderMap) -> Result<Option<Duration>, Error> {
+    let Some(value) = headers.get("x-server-timeout") else { return Ok(None) };
+    value
+        .to_str()
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .filter(|seconds| *seconds > 0.0 && *seconds <= LONGEST_SECONDS)
+        .map(|seconds| Some(Duration::from_secs_f64(seconds)))
+        .ok_or_else(|| {
+            Error::bad_request(
+                "x-server-timeout",
+                format!("is not a number of seconds up to {LONGEST_SECONDS}"),
+            )
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,7 +98,7 @@ mod tests {
     fn read(text: &str) -> Option<Option<Duration>> {
         let headers =
             HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), text.parse().unwrap())]);
-        timeout_of(&headers).ok()
+        grpc_timeout(&headers).ok()
     }
 
     #[test]
@@ -79,6 +114,19 @@ mod tests {
     #[test]
     fn what_is_no_timeout_is_refused() {
         for text in ["", "S", "5", "5s", "-1S", "+1S", "999999999S", "1.5S"] {
+            assert_eq!(read(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn seconds_at_the_rest_door_may_have_a_fraction() {
+        let read = |text: &str| {
+            let name = http::HeaderName::from_static("x-server-timeout");
+            server_timeout(&HeaderMap::from_iter([(name, text.parse().unwrap())])).ok().flatten()
+        };
+        assert_eq!(read("60"), Some(Duration::from_secs(60)));
+        assert_eq!(read("0.25"), Some(Duration::from_millis(250)));
+        for text in ["", "0", "-1", "NaN", "inf", "1e300", "60s"] {
             assert_eq!(read(text), None, "{text:?}");
         }
     }

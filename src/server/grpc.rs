@@ -1,29 +1,23 @@
 //! The gRPC door: one implementation under three service names.
 
-use std::any::Any;
-use std::sync::Arc;
-
 use axum::Router;
 use axum::extract::Request;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-use futures_util::FutureExt;
-use http::Uri;
+use axum::response::Response;
+use http::{HeaderMap, Uri, header};
 use prost::Message;
 use tonic::codec::CompressionEncoding;
 use tonic::service::Routes;
 use tower::ServiceExt;
 
 use crate::error::{Error, Kind, quoted};
-use crate::evaluate::Evaluator;
 use crate::server::admission::Held;
 use crate::server::deadline::Deadline;
+use crate::server::service::Service;
 use crate::wire::v1::evaluation_service_server::{EvaluationService, EvaluationServiceServer};
 use crate::wire::v1::{
     EvaluateDatasetRequest, EvaluateInstancesRequest, EvaluateInstancesResponse,
     GenerateInstanceRubricsRequest, GenerateInstanceRubricsResponse, Operation,
 };
-use crate::workers::panic_text;
 
 /// Our own name of the service.
 const OUR_NAME: &str = "rapideval.v1.EvaluationService";
@@ -43,8 +37,8 @@ pub fn service_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Routes of the evaluation service under all its names.
-pub fn routes(evaluator: Arc<Evaluator>, request_bytes: usize) -> Router {
-    let service = EvaluationServiceServer::new(Handlers { evaluator })
+pub fn routes(service: Service, request_bytes: usize) -> Router {
+    let service = EvaluationServiceServer::new(Handlers { service })
         .accept_compressed(CompressionEncoding::Gzip)
         .send_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(request_bytes)
@@ -75,7 +69,7 @@ pub fn routes(evaluator: Arc<Evaluator>, request_bytes: usize) -> Router {
 
 #[derive(Debug)]
 struct Handlers {
-    evaluator: Arc<Evaluator>,
+    service: Service,
 }
 
 #[tonic::async_trait]
@@ -88,51 +82,31 @@ impl EvaluationService for Handlers {
             // A compressed message was admitted by its length on the wire.
             held.grow_to(request.get_ref().encoded_len())?;
         }
-        let deadline = request.extensions().get::<Deadline>().map(|deadline| deadline.0);
-        match self.evaluator.evaluate(request.into_inner(), deadline).await {
-            Ok(response) => Ok(tonic::Response::new(response)),
-            Err(error) => {
-                if error.kind == Kind::Internal {
-                    tracing::error!(source = error.source.as_deref(), "{error}");
-                }
-                Err(error.into())
-            }
-        }
+        let deadline = Deadline::of(request.extensions());
+        Ok(tonic::Response::new(self.service.evaluate_instances(request.into_inner(), deadline).await?))
     }
 
     async fn generate_instance_rubrics(
         &self,
         request: tonic::Request<GenerateInstanceRubricsRequest>,
     ) -> Result<tonic::Response<GenerateInstanceRubricsResponse>, tonic::Status> {
-        let deadline = request.extensions().get::<Deadline>().map(|deadline| deadline.0);
-        Ok(tonic::Response::new(self.evaluator.generate_rubrics(request.into_inner(), deadline).await?))
+        let deadline = Deadline::of(request.extensions());
+        Ok(tonic::Response::new(
+            self.service.generate_instance_rubrics(request.into_inner(), deadline).await?,
+        ))
     }
 
     async fn evaluate_dataset(
         &self,
-        _: tonic::Request<EvaluateDatasetRequest>,
+        request: tonic::Request<EvaluateDatasetRequest>,
     ) -> Result<tonic::Response<Operation>, tonic::Status> {
-        Err(Error::new(
-            Kind::Unimplemented,
-            "data sets live with the caller: send their rows to EvaluateInstances, many instances in one request",
-        )
-        .into())
+        Ok(tonic::Response::new(self.service.evaluate_dataset(request.into_inner()).await?))
     }
 }
 
 /// An answer that is only this error.
 pub fn refuse(error: Error) -> Response {
     tonic::Status::from(error).into_http()
-}
-
-/// A panic while answering is INTERNAL for that call alone.
-pub async fn catch_panic(request: Request, next: Next) -> Response {
-    let answer = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    answer.unwrap_or_else(|panic: Box<dyn Any + Send>| {
-        let error = Error::internal(panic_text(panic.as_ref()));
-        tracing::error!(source = error.source.as_deref(), "{error}");
-        refuse(error)
-    })
 }
 
 /// Adds gRPC reflection in both versions: what grpcurl, buf and their like read the schema from.
@@ -149,20 +123,16 @@ pub fn with_reflection(services: Routes) -> Routes {
         .add_service(builder().build_v1alpha().expect(readable))
 }
 
-/// A path that no service has.
-pub async fn unknown(request: Request) -> Response {
-    let path = quoted(request.uri().path()).into_owned();
-    if request
-        .headers()
-        .get(http::header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
-    {
-        let names: Vec<&str> = service_names().collect();
-        return refuse(Error::new(
-            Kind::Unimplemented,
-            format!("no method {path}; the services are {}", names.join(", ")),
-        ));
-    }
-    (http::StatusCode::NOT_FOUND, format!("{path} is not here; this port speaks gRPC and gRPC-Web\n"))
-        .into_response()
+/// Whether a request is a call of gRPC or gRPC-Web.
+pub fn is_grpc(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// The answer to a call of a method that no service has.
+pub fn unknown(uri: &Uri) -> Response {
+    let names: Vec<&str> = service_names().collect();
+    refuse(Error::new(
+        Kind::Unimplemented,
+        format!("no method {}; the services are {}", quoted(uri.path()), names.join(", ")),
+    ))
 }

@@ -2,17 +2,25 @@
 
 pub mod admission;
 pub mod codec;
+pub mod cors;
 pub mod deadline;
+pub mod door;
+mod framing;
 pub mod grpc;
 pub mod health;
 pub mod listen;
+pub mod openapi;
+pub mod page;
+pub mod rest;
+pub mod service;
+mod unpack;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
@@ -22,8 +30,10 @@ use tower::ServiceBuilder;
 use crate::config::{AdminListen, Settings};
 use crate::evaluate::Evaluator;
 use crate::server::admission::{Admission, admit};
+use crate::server::door::{Door, catch_panic};
 use crate::server::health::Health;
 use crate::server::listen::Connections;
+use crate::server::service::Service;
 
 /// A service whose ports are open.
 #[derive(Debug)]
@@ -81,21 +91,43 @@ impl Server {
     }
 }
 
-/// What callers reach: the evaluation service under its three names, health, reflection.
+/// What callers reach: the evaluation service by gRPC under its three names and by REST, health, reflection,
+/// and a page for people.
 fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health) -> Router {
-    // From the outside in: gRPC-Web becomes gRPC before anything looks at it; the deadline covers all that
-    // comes after; a panic is caught inside the deadline, and the place taken by a call is given back after it.
-    let evaluation = grpc::routes(evaluator, settings.limits.request_bytes).layer(
-        ServiceBuilder::new()
-            .layer(from_fn_with_state(settings.limits.request_time(), deadline::keep))
-            .layer(from_fn_with_state(Admission::new(&settings.limits), admit))
-            .layer(from_fn(grpc::catch_panic)),
-    );
-    let mut services = Routes::from(evaluation).add_service(health.service());
+    let people = page::routes(evaluator.roster());
+    let service = Service::new(evaluator);
+    // One budget for both doors.
+    let admission = Admission::new(&settings.limits);
+
+    let evaluation = grpc::routes(service.clone(), settings.limits.request_bytes);
+    let mut services =
+        Routes::from(guarded(evaluation, Door::Grpc, settings, &admission)).add_service(health.service());
     if settings.server.reflection {
         services = grpc::with_reflection(services);
     }
-    services.into_axum_router().layer(GrpcWebLayer::new()).fallback(grpc::unknown)
+    // gRPC-Web becomes gRPC before anything looks at it.
+    let services = services.into_axum_router().layer(GrpcWebLayer::new());
+
+    let origins: Arc<[String]> = settings.server.cors_origins.as_slice().into();
+    let rest = guarded(rest::routes(service, &settings.limits), Door::Rest, settings, &admission)
+        .layer(from_fn_with_state(origins, cors::keep_out));
+
+    let all = services.merge(people).fallback_service(rest);
+    match cors::layer(&settings.server.cors_origins) {
+        Some(cors) => all.layer(cors),
+        None => all,
+    }
+}
+
+/// From the outside in: the deadline covers all that comes after; a panic is caught inside the deadline, and
+/// the place taken by a call is given back after it.
+fn guarded(routes: Router, door: Door, settings: &Settings, admission: &Admission) -> Router {
+    routes.layer(
+        ServiceBuilder::new()
+            .layer(from_fn_with_state((door, settings.limits.request_time()), deadline::keep))
+            .layer(from_fn_with_state((door, admission.clone()), admit))
+            .layer(from_fn_with_state(door, catch_panic)),
+    )
 }
 
 async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
