@@ -12,7 +12,7 @@ from vertexai.evaluation import utils as ga_utils
 from vertexai.preview.evaluation import metrics as preview_metrics
 from vertexai.preview.evaluation import utils as preview_utils
 
-TRANSPORTS = ["grpc"]
+TRANSPORTS = ["grpc", "rest"]
 
 RELEASES = {
     "ga": (vertexai.evaluation.EvalTask, ga_utils, aiplatform_v1),

@@ -11,7 +11,7 @@ from google.cloud import aiplatform_v1, aiplatform_v1beta1
 from google.rpc import error_details_pb2
 
 LOCATION = "projects/any/locations/us-central1"
-TRANSPORTS = ["grpc"]
+TRANSPORTS = ["grpc", "rest"]
 # What the client makes of a wrong request, and of its deadline.
 REFUSED = {"grpc": exceptions.InvalidArgument, "rest": exceptions.BadRequest}
 TOO_LATE = {"grpc": exceptions.DeadlineExceeded, "rest": requests.Timeout}
