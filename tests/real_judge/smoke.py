@@ -20,6 +20,7 @@ from service import Client, evaluator, evaluator_by_flag
 MODEL = "smollm2-135m"
 SAMPLES = 3
 TOKENS = 100
+SEEN = Counter()  # how the judged results ended
 FAILED_PRECONDITION = grpc.StatusCode.FAILED_PRECONDITION.value[0]
 
 QUESTION = {"instruction": "What is the capital of France?", "context": "Paris is the capital of France."}
@@ -31,7 +32,6 @@ SUMMARY = {"instruction": "Summarize.", "context": "It rained all day in Rome.",
 SCORES = [
     ("fluency", {"prediction": "It rained all day."}, (1, 5)),
     ("question_answering_correctness", ANSWER, (0, 1)),
-    ("groundedness", {"context": QUESTION["context"], "prediction": ANSWER["prediction"]}, (0, 1)),
     ("summarization_verbosity", SUMMARY, (-2, 2)),
 ]
 RATE = "Rate the answer to the question from 1 (bad) to 10 (good).\nQuestion: {prompt}\nAnswer: {response}"
@@ -52,6 +52,7 @@ def checks(binary: Path, judge: str, scratch: Path) -> Iterator[tuple[str, str]]
     with evaluator(binary, judge, scratch, readout="logprobs", structured="none") as client:
         for name, outcome in built_in(Asking(client)):
             yield f"free text, logprobs, {name}", outcome
+    print("  of the judged results", ", ".join(f"{count} {what}" for what, count in SEEN.items()))
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,6 @@ def rubrics(ask: Asking) -> Iterator[tuple[str, str]]:
         lambda: verdicts_fault(ask(rubric_based_instruction_following_input={"instance": followed}))
     )
     yield "GenerateInstanceRubrics", either(lambda: rubrics_fault(ask.client.rubrics_for(prompt, TOKENS)))
-    yield from unified(ask)
 
 
 def unified(ask: Asking) -> Iterator[tuple[str, str]]:
@@ -122,8 +122,11 @@ def unified(ask: Asking) -> Iterator[tuple[str, str]]:
 def either(fault) -> str:
     """What is wrong with a result, or with the error in its stead."""
     try:
-        return fault()
+        wrong = fault()
+        SEEN["answered"] += 1
+        return wrong
     except grpc.RpcError as error:
+        SEEN["reported as an error"] += 1
         if error.code() is not grpc.StatusCode.FAILED_PRECONDITION:
             return f"{error.code().name}: {error.details()}"
         return reason_fault(error.details())
@@ -132,7 +135,9 @@ def either(fault) -> str:
 def in_place(result, fault) -> str:
     """The same for a metric of the unified form, whose error is part of the answer."""
     if not result.HasField("error"):
+        SEEN["answered"] += 1
         return fault(result)
+    SEEN["reported as an error"] += 1
     if result.HasField("score") or result.error.code != FAILED_PRECONDITION:
         return str(result)
     return reason_fault(result.error.message)
