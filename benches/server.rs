@@ -50,13 +50,17 @@ impl EvaluationService for Echo {
                 exact_match_metric_values: vec![ExactMatchMetricValue { score }],
             }),
         };
-        Ok(Response::new(EvaluateInstancesResponse { evaluation_results: Some(results), ..Default::default() }))
+        Ok(Response::new(EvaluateInstancesResponse {
+            evaluation_results: Some(results),
+            ..Default::default()
+        }))
     }
 }
 
 fn main() {
     let (echo, service) = (serve_echo(), serve());
-    let words = |start: usize| (start..start + 100).map(|n| format!("word{}", n % 150)).collect::<Vec<_>>().join(" ");
+    let words =
+        |start: usize| (start..start + 100).map(|n| format!("word{}", n % 150)).collect::<Vec<_>>().join(" ");
     let pair = (Some(words(0)), Some(words(20)));
     let requests = [
         (
@@ -84,7 +88,8 @@ fn main() {
         let request = EvaluateInstancesRequest { metric_inputs: Some(inputs), ..Default::default() };
         client.block_on(rate(echo, &request));
         client.block_on(rate(service, &request));
-        let rounds = (0..ROUNDS).map(|_| (client.block_on(rate(echo, &request)), client.block_on(rate(service, &request))));
+        let rounds = (0..ROUNDS)
+            .map(|_| (client.block_on(rate(echo, &request)), client.block_on(rate(service, &request))));
         let (bare, ours): (Vec<f64>, Vec<f64>) = rounds.unzip();
         let ratios = ours.iter().zip(&bare).map(|(ours, bare)| ours / bare).collect();
         println!("{name:34} {:12.0} {:12.0} {:7.2}", median(bare), median(ours), median(ratios));
@@ -120,9 +125,13 @@ async fn rate(address: SocketAddr, request: &EvaluateInstancesRequest) -> f64 {
 }
 
 /// Runs a server on a thread of its own; gives its address.
-fn on_own_thread<F: Future>(run: impl FnOnce(std::sync::mpsc::Sender<SocketAddr>) -> F + Send + 'static) -> SocketAddr {
+fn on_own_thread<F: Future>(
+    run: impl FnOnce(std::sync::mpsc::Sender<SocketAddr>) -> F + Send + 'static,
+) -> SocketAddr {
     let (send, address) = std::sync::mpsc::channel();
-    std::thread::spawn(move || Builder::new_current_thread().enable_all().build().unwrap().block_on(run(send)));
+    std::thread::spawn(move || {
+        Builder::new_current_thread().enable_all().build().unwrap().block_on(run(send))
+    });
     address.recv().unwrap()
 }
 

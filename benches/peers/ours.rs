@@ -32,9 +32,12 @@ fn main() {
                 time(|| bleu::score(black_box(prediction), black_box(reference), &options).unwrap().value)
             }
             kind => {
-                let stemmer = if pair["stem"] == true { rouge::Stemmer::Porter } else { rouge::Stemmer::None };
+                let stemmer =
+                    if pair["stem"] == true { rouge::Stemmer::Porter } else { rouge::Stemmer::None };
                 let options = rouge::Options { kind: kind.parse().unwrap(), stemmer, ..Default::default() };
-                time(|| rouge::score(black_box(prediction), black_box(reference), &options).unwrap().f_measure)
+                time(|| {
+                    rouge::score(black_box(prediction), black_box(reference), &options).unwrap().f_measure
+                })
             }
         };
         println!("{micros}");

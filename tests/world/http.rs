@@ -7,6 +7,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tonic::Status;
 
@@ -37,7 +38,14 @@ impl Answer {
 
 /// One request over HTTP/1.1, on a connection of its own.
 pub(crate) async fn http1(address: SocketAddr, request: Request<Full<Bytes>>) -> Answer {
-    let stream = TcpStream::connect(address).await.unwrap();
+    http1_over(TcpStream::connect(address).await.unwrap(), request).await
+}
+
+/// One request over HTTP/1.1, on this connection.
+pub(crate) async fn http1_over(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+) -> Answer {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
@@ -46,7 +54,14 @@ pub(crate) async fn http1(address: SocketAddr, request: Request<Full<Bytes>>) ->
 
 /// One request over HTTP/2 without TLS, on a connection of its own.
 pub(crate) async fn http2(address: SocketAddr, request: Request<Full<Bytes>>) -> Answer {
-    let stream = TcpStream::connect(address).await.unwrap();
+    http2_over(TcpStream::connect(address).await.unwrap(), request).await
+}
+
+/// One request over HTTP/2, on this connection.
+pub(crate) async fn http2_over(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+) -> Answer {
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
@@ -68,16 +83,21 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> Answer {
 
 /// Sends these bytes as the body of a gRPC call of `EvaluateInstances`: a flag, a length, a message.
 pub(crate) async fn grpc(address: SocketAddr, body: Vec<u8>, headers: &[(&str, &str)]) -> Answer {
-    let path = format!("http://{address}/{}/EvaluateInstances", SERVICES[0]);
+    let path = format!("/{}/EvaluateInstances", SERVICES[0]);
+    http2(address, grpc_request(&format!("http://{address}{path}"), body, headers)).await
+}
+
+/// A gRPC call of any method.
+pub(crate) fn grpc_request(uri: &str, body: Vec<u8>, headers: &[(&str, &str)]) -> Request<Full<Bytes>> {
     let mut request = Request::builder()
         .method(Method::POST)
-        .uri(path)
+        .uri(uri)
         .header("content-type", "application/grpc")
         .header("te", "trailers");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    http2(address, request.body(Full::new(body.into())).unwrap()).await
+    request.body(Full::new(body.into())).unwrap()
 }
 
 /// The flag and the length that go before a message.
