@@ -478,7 +478,7 @@ mod tests {
         );
         assert!(judges.is_empty());
         let keys = example.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
-        assert_eq!(keys, 13 + 3 + 7 + 4 + 2, "fields of Server, TlsFiles, Limits, Judging and Log");
+        assert_eq!(keys, 14 + 3 + 7 + 4 + 2, "fields of Server, TlsFiles, Limits, Judging and Log");
     }
 
     #[test]
