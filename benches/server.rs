@@ -3,9 +3,6 @@
 //! `cargo bench --bench server` prints requests per second and the ratio to a tonic server that only decodes the
 //! request and answers with a response of the same shape. Each server has one thread, the client another.
 
-#![expect(clippy::unwrap_used, reason = "a bench that cannot go on should stop there")]
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -119,13 +116,12 @@ async fn rate(address: SocketAddr, request: &EvaluateInstancesRequest) -> f64 {
     for caller in callers.collect::<Vec<_>>() {
         caller.await.unwrap();
     }
-    #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 answers")]
     let answered = answered.load(Ordering::Relaxed) as f64;
     answered / began.elapsed().as_secs_f64()
 }
 
 /// Runs a server on a thread of its own; gives its address.
-fn on_own_thread<F: Future>(
+fn on_own_thread<F: Future<Output = ()>>(
     run: impl FnOnce(std::sync::mpsc::Sender<SocketAddr>) -> F + Send + 'static,
 ) -> SocketAddr {
     let (send, address) = std::sync::mpsc::channel();

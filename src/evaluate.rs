@@ -2,7 +2,7 @@
 //!
 //! An arm names its metric and where its work is done: `computed.rs` (texts to the CPU workers) or `judged.rs`
 //! (texts to a judge).
-//! Every door (gRPC under three names, command line) ends here.
+//! Every door (gRPC under three names, REST, command line) ends here.
 
 mod computed;
 mod judged;

@@ -1,7 +1,5 @@
 //! BLEU against sacrebleu, the scores recorded from Vertex AI, and a textbook implementation.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 #[cfg(test)]
 mod vectors;
 
@@ -42,7 +40,6 @@ impl Comparison {
         self.differing_bits += usize::from(found.to_bits() != expected.to_bits());
     }
 
-    #[expect(clippy::print_stdout, reason = "the figure is for who reads the test's output")]
     fn print(&self, name: &str) {
         println!("{name}: {} values, {} differ in a bit", self.values, self.differing_bits);
     }

@@ -98,7 +98,9 @@ fn what_is_no_request_is_refused_with_a_reason() {
 
 #[test]
 fn wrong_usage_ends_with_64_and_a_sentence_that_names_the_key() {
-    let wrong: [(&[&str], &[(&str, &str)], &str); 9] = [
+    /// Arguments, environment, and what the complaint names.
+    type Wrong = (&'static [&'static str], &'static [(&'static str, &'static str)], &'static str);
+    let wrong: [Wrong; 9] = [
         (&["serve", "--listen", "nowhere"], &[], "--listen"),
         (&["sing"], &[], "sing"),
         (&["serve", "--config", "/nowhere/to/be.toml"], &[], "/nowhere/to/be.toml"),

@@ -1,7 +1,5 @@
 //! Exact match against Python's string equality, Unicode functions, and the scores recorded from Vertex AI.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 #[cfg(test)]
 mod vectors;
 

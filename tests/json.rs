@@ -1,7 +1,5 @@
 //! The JSON reader against serde_json, and value equality against models whose equality is known.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;

@@ -1,7 +1,6 @@
 //! A judge's bad days on a real socket: for each the right error or the right reply, within the caller's time,
 //! and never a key in a message.
 #![cfg(feature = "server")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,5 @@
 //! Every recorded answer under `tests/replies/` is read as its file says.
 #![cfg(feature = "server")]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop there")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! A judge behind a private certificate authority: trusted when `ca_file` names it, and only then.
 #![cfg(feature = "server")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! Judged metrics through the real server, with a judge on the other side of a real connection.
 
-#![expect(clippy::unwrap_used, reason = "a test that meets what it did not expect fails")]
-
 #[cfg(test)]
 mod world;
 

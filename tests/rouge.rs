@@ -2,8 +2,6 @@
 //!
 //! Where the expected values come from: `vectors/rouge/README.md`.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use std::fs;
 
 use rapid_eval::metrics::rouge::{Kind, Options, Stemmer, Tokenizer, score};

@@ -1,7 +1,5 @@
 //! Tool calls: what is one, and how its parameters compare. Expected ratios are counted by hand.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 #[cfg(test)]
 mod vectors;
 

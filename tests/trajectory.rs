@@ -1,7 +1,5 @@
 //! Trajectories: which calls are equal and how they are paired. Expected values are counted by hand.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 #[cfg(test)]
 mod vectors;
 

@@ -3,9 +3,6 @@
 //! Standard input: one JSON object a line, `{"metric": "rouge2", "stem": true, "prediction": …, "reference": …}`.
 //! Standard output: the best of several averages, one number a line, in the same order.
 
-#![expect(clippy::unwrap_used, reason = "a bench that cannot go on should stop there")]
-#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
-
 use std::hint::black_box;
 use std::io::BufRead;
 use std::time::{Duration, Instant};

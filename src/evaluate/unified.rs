@@ -353,3 +353,24 @@ impl Parameters {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::json;
+    use crate::wire::v1::EvaluateInstancesResponse;
+
+    #[test]
+    fn a_failed_metric_can_be_written_as_json_with_its_details() {
+        let result = failed(Error::bad_request("rouge_spec.rouge_type", "is unknown"));
+        let response = EvaluateInstancesResponse { metric_results: vec![result], ..Default::default() };
+        let json: serde_json::Value = serde_json::from_str(&json::write(&response).unwrap()).unwrap();
+        assert_eq!(
+            json["metricResults"][0]["error"]["details"],
+            serde_json::json!([{
+                "@type": "type.googleapis.com/google.rpc.BadRequest",
+                "fieldViolations": [{ "field": "rouge_spec.rouge_type", "description": "is unknown" }],
+            }])
+        );
+    }
+}

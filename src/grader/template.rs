@@ -202,7 +202,8 @@ impl Path {
         Ok(match value {
             Cow::Borrowed(Value::String(text)) => Cow::Borrowed(text),
             Cow::Owned(Value::String(text)) => Cow::Owned(text),
-            other => Cow::Owned(other.to_string()),
+            Cow::Borrowed(other) => Cow::Owned(other.to_string()),
+            Cow::Owned(other) => Cow::Owned(other.to_string()),
         })
     }
 }

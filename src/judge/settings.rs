@@ -84,6 +84,9 @@ pub struct JudgeSettings {
     /// How often a question is sent at most when the failure is transient, 1 to 10. Default 3.
     #[serde(default = "default_attempts")]
     pub attempts: u32,
+    /// Calls open at one time, at least 1; more wait in line. Default 64.
+    #[serde(default = "default_max_concurrency")]
+    pub max_concurrency: u32,
     /// `anthropic`: the `anthropic-version`, default `2023-06-01`. `azure`: chooses the older address style
     /// with this `api-version`; default the newer style, which has none. Otherwise refused.
     #[serde(default)]
@@ -105,6 +108,10 @@ fn default_name() -> String {
 
 fn default_timeout() -> f64 {
     120.0
+}
+
+fn default_max_concurrency() -> u32 {
+    64
 }
 
 fn default_attempts() -> u32 {
@@ -235,6 +242,7 @@ impl JudgeSettings {
             extra_body: serde_json::Map::new(),
             timeout_seconds: default_timeout(),
             attempts: default_attempts(),
+            max_concurrency: default_max_concurrency(),
             api_version: None,
             num_ctx: None,
             script: None,
@@ -272,6 +280,9 @@ impl JudgeSettings {
         }
         if !(self.timeout_seconds > 0.0 && self.timeout_seconds <= LONGEST_TIMEOUT) {
             return Err(self.error("timeout_seconds", "must be above 0 and at most 3600"));
+        }
+        if self.max_concurrency == 0 {
+            return Err(self.error("max_concurrency", "must be at least 1"));
         }
         if !(1..=MOST_ATTEMPTS).contains(&self.attempts) {
             return Err(self.error("attempts", "must be 1 to 10"));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::endpoint::Endpoint;
 use super::http::Http;
-use super::layers::{Capability, Deadline, Retry};
+use super::layers::{Capability, Deadline, Limit, Retry};
 use super::providers;
 use super::providers::scripted::Scripted;
 use super::settings::{Environment, JudgeSettings, SettingsError};
@@ -31,7 +31,7 @@ pub struct ConfiguredJudge {
     name: String,
     aliases: Vec<String>,
     model: String,
-    judge: Retry<Capability<Deadline<Leaf>>>,
+    judge: Retry<Capability<Limit<Deadline<Leaf>>>>,
 }
 
 /// Builds the judge that `settings` describe, with keys from the process's environment. Opens no connection.
@@ -61,9 +61,11 @@ pub fn connect_in(
             Leaf::Scripted(Scripted::open(script).map_err(|what| settings.error("script", what))?)
         }
     };
-    // From the inside out. The deadline is for one call, so it stands inside whatever asks again. A refused field
+    // From the inside out. The deadline is for one call, so it stands inside whatever asks again, and inside the
+    // limit: waiting in line is not the endpoint's time. A pause before asking again keeps no place. A refused field
     // is no failed attempt, so learning stands inside retrying. Retrying is outermost, and nothing else retries.
     let judge = Deadline::new(leaf, settings.timeout());
+    let judge = Limit::new(judge, settings.max_concurrency);
     let judge = Capability::new(judge);
     let judge = Retry::new(judge, settings.attempts);
     Ok(ConfiguredJudge {

@@ -9,7 +9,8 @@
 //! Rules that surprise:
 //! - No token in common is 0, whatever the smoothing.
 //! - Without [`Options::use_effective_order`] a prediction of fewer tokens than [`Options::max_order`] is 0,
-//!   also if it equals the reference. With it, only the orders it is long enough for count.
+//!   also if it equals the reference; only [`Smoothing::AddK`] fills the orders it is too short for. With it,
+//!   only the orders it is long enough for count.
 //! - The score of equal texts can lie a few units of the last place over 1, as the reference's does over 100.
 //!   Rounded to 32 bits it is 1.
 //!

@@ -15,9 +15,10 @@
 
 use std::borrow::Cow;
 
-use unicode_casefold::UnicodeCaseFold;
 use unicode_normalization::{UnicodeNormalization, is_nfc, is_nfkc};
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+use super::case_folding::case_folded;
 
 /// What two texts may differ in and still be the same. Nothing, by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,32 +74,6 @@ fn normalized(text: Cow<'_, str>, normalization: Normalization) -> Cow<'_, str> 
         Normalization::Nfc if !is_nfc(&text) => Cow::Owned(text.nfc().collect()),
         Normalization::Nfkc if !is_nfkc(&text) => Cow::Owned(text.nfkc().collect()),
         Normalization::None | Normalization::Nfc | Normalization::Nfkc => text,
-    }
-}
-
-/// Full case folding. Letters younger than the folding table fold to their lower case.
-pub(super) fn case_folded(text: &str) -> String {
-    if text.is_ascii() {
-        return text.to_ascii_lowercase();
-    }
-    let mut folded = String::with_capacity(text.len());
-    for c in text.chars() {
-        let mut fold = c.case_fold();
-        match (fold.next(), fold.next()) {
-            (Some(same), None) if same == c => folded.push(folded_by_lowercase(c)),
-            _ => folded.extend(c.case_fold()),
-        }
-    }
-    folded
-}
-
-/// The lower case of a letter the folding table does not know. Cherokee letters, known to fold to capitals,
-/// stay.
-fn folded_by_lowercase(c: char) -> char {
-    let mut lower = c.to_lowercase();
-    match (lower.next(), lower.next()) {
-        (Some(lower), None) if lower.case_fold().eq([lower]) => lower,
-        _ => c,
     }
 }
 

@@ -22,7 +22,7 @@ use std::fmt;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::exact_match::case_folded;
+use super::case_folding::case_folded;
 use super::{Stop, Unscored};
 
 /// The most bytes of text that one call may go through, counted again for each keyword: a few seconds.

@@ -228,8 +228,11 @@ impl Lcs {
     fn mark_low<const W: usize>(&mut self, height: usize, columns: &[u32], marks: &mut [u64], offset: usize) {
         let masks = self.masks.as_chunks::<W>().0;
         // Columns without an equal row are left out, without a branch: most are, and which is hard to foresee.
+        // The two are cut apart where tables are tall, so each has a length of its own.
         if self.known.len() < columns.len() {
             self.known.resize(columns.len(), 0);
+        }
+        if self.gaps.len() < columns.len() {
             self.gaps.resize(columns.len(), false);
         }
         let (mut count, mut gap) = (0, false);

@@ -146,9 +146,6 @@ const PATIENCE: usize = 1 << 12;
 fn read(text: &str, tokenizer: Tokenizer, words: &mut Tokens, stop: Stop<'_>) -> Result<Vec<Word>, Unscored> {
     let mut read = Vec::new();
     tokenizer.each_token(text, stop, |token| {
-        if read.len().is_multiple_of(PATIENCE) {
-            stop.check()?;
-        }
         let id = words.intern(token.to_lowercase().as_bytes());
         read.push(Word { at: read.len() as u32, id });
         Ok(())

@@ -26,6 +26,7 @@ pub mod token_f1;
 pub mod tool_call;
 pub mod trajectory;
 
+mod case_folding;
 mod lcs;
 mod vocabulary;
 

@@ -17,7 +17,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::exact_match::case_folded;
+use super::case_folding::case_folded;
 
 /// What is checked of an input and a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

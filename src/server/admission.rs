@@ -17,6 +17,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::config::Limits;
 use crate::error::{Error, Kind};
 use crate::server::door::Door;
+use crate::server::framing::{Framing, Piece};
+use crate::server::unpack::Unpacker;
 
 /// Messages shorter than this are not counted against the bytes in flight.
 const COUNTED_FROM_BYTES: usize = 64 * 1024;
@@ -67,7 +69,11 @@ pub async fn admit(
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(held.clone());
     let body = match door {
-        Door::Grpc => Body::new(Measured { inner: body, framing: Framing::default(), held: held.clone() }),
+        Door::Grpc => {
+            let packed = parts.headers.get("grpc-encoding").is_some_and(|encoding| encoding == "gzip");
+            let unpacker = packed.then(|| Unpacker::new(held.clone()));
+            Body::new(Measured { inner: body, framing: Framing::default(), unpacker, held: held.clone() })
+        }
         // Measured where it is received: it has no prefix that says how long it is.
         Door::Rest => body,
     };
@@ -116,6 +122,16 @@ impl Held {
         self.permits.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
+    /// So many bytes of a compressed message have come out of it.
+    pub(super) fn unpacked(&self, bytes: usize) -> Result<(), Error> {
+        let limit = self.limits.request_bytes;
+        if bytes > limit {
+            let found = format!("the request message unpacks to more than limits.request_bytes = {limit}");
+            return Err(Error::new(Kind::ResourceExhausted, found));
+        }
+        self.grow_to(bytes)
+    }
+
     fn announced(&self, bytes: usize) -> Result<(), Error> {
         let limit = self.limits.request_bytes;
         if bytes > limit {
@@ -126,10 +142,12 @@ impl Held {
     }
 }
 
-/// A request body that knows the length of each gRPC message as soon as its five-byte prefix has come in.
+/// A request body that knows the length of each gRPC message as soon as its five-byte prefix has come in, and that
+/// hands on compressed messages unpacked.
 struct Measured {
     inner: Body,
     framing: Framing,
+    unpacker: Option<Unpacker>,
     held: Held,
 }
 
@@ -141,91 +159,37 @@ impl http_body::Body for Measured {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, tonic::Status>>> {
-        let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(cx)) else { return Poll::Ready(None) };
-        let frame = match frame {
-            Ok(frame) => frame,
-            // The connection or the stream is gone.
-            Err(error) => return Poll::Ready(Some(Err(tonic::Status::from_error(Box::new(error))))),
-        };
-        if let Some(data) = frame.data_ref() {
-            let Self { framing, held, .. } = &mut *self;
-            if let Err(error) = framing.read(data, |bytes| held.announced(bytes)) {
-                return Poll::Ready(Some(Err(error.into())));
+        let Self { inner, framing, unpacker, held } = &mut *self;
+        loop {
+            if let Some(unpacked) = unpacker.as_mut().and_then(Unpacker::next) {
+                return Poll::Ready(Some(Ok(Frame::data(unpacked))));
+            }
+            let Some(frame) = ready!(Pin::new(&mut *inner).poll_frame(cx)) else { return Poll::Ready(None) };
+            let frame = match frame {
+                Ok(frame) => frame,
+                // The connection or the stream is gone.
+                Err(error) => return Poll::Ready(Some(Err(tonic::Status::from_error(Box::new(error))))),
+            };
+            let Some(data) = frame.data_ref() else { return Poll::Ready(Some(Ok(frame))) };
+            let measured = framing.read(data, |piece| {
+                if let Piece::Start { bytes, .. } = piece {
+                    held.announced(bytes)?;
+                }
+                unpacker.as_mut().map_or(Ok(()), |unpacker| unpacker.take(piece))
+            });
+            match measured {
+                Err(error) => return Poll::Ready(Some(Err(error.into()))),
+                Ok(()) if unpacker.is_none() => return Poll::Ready(Some(Ok(frame))),
+                Ok(()) => {}
             }
         }
-        Poll::Ready(Some(Ok(frame)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.inner.is_end_stream() && !self.unpacker.as_ref().is_some_and(Unpacker::has_more)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
-}
-
-/// Where in the sequence of prefixes and messages the body is.
-#[derive(Debug, Default)]
-struct Framing {
-    prefix: [u8; 5],
-    prefix_bytes: usize,
-    message_bytes: usize,
-}
-
-impl Framing {
-    fn read<E>(
-        &mut self,
-        mut data: &[u8],
-        mut announced: impl FnMut(usize) -> Result<(), E>,
-    ) -> Result<(), E> {
-        while !data.is_empty() {
-            if self.message_bytes > 0 {
-                let skipped = self.message_bytes.min(data.len());
-                self.message_bytes -= skipped;
-                data = data.get(skipped..).unwrap_or_default();
-                continue;
-            }
-            while self.prefix_bytes < self.prefix.len() {
-                let Some((byte, rest)) = data.split_first() else { return Ok(()) };
-                if let Some(slot) = self.prefix.get_mut(self.prefix_bytes) {
-                    *slot = *byte;
-                }
-                self.prefix_bytes += 1;
-                data = rest;
-            }
-            let [_compressed, length @ ..] = self.prefix;
-            self.message_bytes = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
-            self.prefix_bytes = 0;
-            announced(self.message_bytes)?;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_are_measured_however_their_bytes_arrive() {
-        let mut body = Vec::new();
-        for length in [3_u32, 0, 300] {
-            body.push(0);
-            body.extend(length.to_be_bytes());
-            body.extend(vec![7; length as usize]);
-        }
-        for piece in 1..body.len() {
-            let (mut framing, mut found) = (Framing::default(), Vec::new());
-            for data in body.chunks(piece) {
-                framing
-                    .read(data, |bytes| {
-                        found.push(bytes);
-                        Ok::<(), ()>(())
-                    })
-                    .unwrap();
-            }
-            assert_eq!(found, [3, 0, 300], "in pieces of {piece}");
-        }
+        if self.unpacker.is_some() { SizeHint::default() } else { self.inner.size_hint() }
     }
 }

@@ -5,6 +5,7 @@ pub mod codec;
 pub mod cors;
 pub mod deadline;
 pub mod door;
+mod framing;
 pub mod grpc;
 pub mod health;
 pub mod keys;
@@ -14,6 +15,7 @@ pub mod page;
 pub mod rest;
 pub mod service;
 pub mod tls;
+mod unpack;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -66,8 +66,8 @@ pub fn document() -> String {
             "responses": { "Error": {
                 "description": "What went wrong. 400: the request is wrong, or the service lacks what it needs. \
                                 401: the service asks for an API key, in `X-Goog-Api-Key`, `Api-Key`, \
-                                `Authorization: Bearer` or the query parameter `key`. 429 and 503, with Retry-After: try again. 501: not offered. 504: the deadline \
-                                passed.",
+                                `Authorization: Bearer` or the query parameter `key`. 429 and 503, with \
+                                Retry-After: try again. 501: not offered. 504: the deadline passed.",
                 "headers": { "Retry-After": {
                     "description": "Seconds after which asking again makes sense.",
                     "schema": { "type": "integer" },
@@ -187,16 +187,12 @@ impl Writer {
     /// Writes all that is referred to.
     fn close(&mut self) {
         while let Some(kind) = self.open.pop() {
-            match &kind {
-                Kind::Message(message) => {
-                    let schema = self.message(message);
-                    self.schemas.insert(short(message.full_name()), schema);
-                }
-                Kind::Enum(named) => {
-                    let schema = self.enumeration(named);
-                    self.schemas.insert(short(named.full_name()), schema);
-                }
-                _ => {}
+            if let Some(message) = kind.as_message() {
+                let schema = self.message(message);
+                self.schemas.insert(short(message.full_name()), schema);
+            } else if let Some(named) = kind.as_enum() {
+                let schema = self.enumeration(named);
+                self.schemas.insert(short(named.full_name()), schema);
             }
         }
     }

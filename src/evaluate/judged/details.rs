@@ -49,7 +49,7 @@ impl Asking<'_> {
                 samples: samples(&grade.samples, met),
                 votes: votes(&grade.samples, met),
                 confidence: Some(narrow(grade.confidence)),
-                usage: Some(usage(&grade.usage, calls(&grade.samples))),
+                usage: Some(usage(&grade.usage, grade.samples.iter().map(|sample| sample.asks).sum())),
                 judge: self.judge.name().to_owned(),
                 ..Default::default()
             }
@@ -65,7 +65,7 @@ impl Asking<'_> {
             samples: samples(&grade.samples, &label),
             votes: votes(&grade.samples, &label),
             confidence: Some(narrow(grade.confidence)),
-            usage: Some(usage(&grade.usage, calls(&grade.samples))),
+            usage: Some(usage(&grade.usage, grade.asks)),
             judge: self.judge.name().to_owned(),
             stopped_early: grade.stopped_early,
             mean_score: grade.mean_score,
@@ -103,18 +103,14 @@ fn votes<V>(taken: &[Sample<V>], label: impl Fn(&V) -> (String, Option<f32>)) ->
     counts.into_iter().map(|(label, count)| Vote { label, count }).collect()
 }
 
-fn calls<V>(taken: &[Sample<V>]) -> i32 {
-    taken.iter().map(|sample| i32::try_from(sample.asks).unwrap_or(i32::MAX)).sum()
-}
-
-fn usage(usage: &Usage, calls: i32) -> TokenUsage {
+fn usage(usage: &Usage, asks: u32) -> TokenUsage {
     let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     TokenUsage {
         input_tokens: tokens(usage.input_tokens),
         output_tokens: tokens(usage.output_tokens),
         cached_input_tokens: tokens(usage.cached_input_tokens),
         reasoning_tokens: tokens(usage.reasoning_tokens),
-        calls,
+        calls: i32::try_from(asks).unwrap_or(i32::MAX),
     }
 }
 

@@ -98,8 +98,10 @@ pub struct Grade<V> {
     pub readout: Option<Weighted>,
     /// Every sample that was asked, in order; verdicts of comparisons are mapped back.
     pub samples: Vec<Sample<V>>,
-    /// Tokens of all samples.
+    /// Tokens of all samples and of a readout.
     pub usage: Usage,
+    /// How often the judge was asked: samples, their repairs, and a readout.
+    pub asks: u32,
     /// True when samples were left out.
     pub stopped_early: bool,
 }
@@ -115,22 +117,29 @@ pub async fn grade<J: Judge>(
     scale: &Scale,
     samples: &Samples,
 ) -> Result<Grade<f64>, Ungraded> {
-    let mut spent = Usage::default();
+    let mut spent = Spent::default();
     if samples.readout == Readout::LogProbs
         && let Scale::Levels(levels) = scale
     {
         match read_out(judge, prompt, levels, samples).await {
             Ok(grade) => return Ok(grade),
-            Err(usage) => spent += usage,
+            Err(in_vain) => spent = in_vain,
         }
     }
     let reading = Score { scale: scale.clone() };
     let asked = Asked { judge, reading: &reading, samples, orders: Orders::One(prompt) };
-    asked.grade(|score, _| *score, consensus::scores).await.map(|mut grade| {
-        grade.mean_score = consensus::mean(&votes(&grade.samples));
-        grade.usage += spent;
-        grade
-    })
+    match asked.grade(|score, _| *score, consensus::scores).await {
+        Ok(mut grade) => {
+            grade.mean_score = consensus::mean(&votes(&grade.samples));
+            grade.usage += spent.usage;
+            grade.asks += spent.asks;
+            Ok(grade)
+        }
+        Err(mut ungraded) => {
+            ungraded.usage += spent.usage;
+            Err(ungraded)
+        }
+    }
 }
 
 /// Asks for a label; the value is its index in `labels`.
@@ -269,20 +278,26 @@ pub async fn ask_raw<J: Judge>(
     }
 }
 
-/// One call that asks for a single token and reads the score off its alternatives; the tokens it cost when
-/// that did not work out.
+/// What a readout that did not work out has cost.
+#[derive(Debug, Default)]
+struct Spent {
+    usage: Usage,
+    asks: u32,
+}
+
+/// One call that asks for a single token and reads the score off its alternatives.
 async fn read_out<J: Judge>(
     judge: &J,
     prompt: &Prompt,
     levels: &[f64],
     samples: &Samples,
-) -> Result<Grade<f64>, Usage> {
-    let labels = labels_of(levels).ok_or_else(Usage::default)?;
-    let form = format!("Reply with the score alone, one of {}, and nothing else.", labels.join(", "));
-    let (system, user) = prompt.with_form(&form);
+) -> Result<Grade<f64>, Spent> {
+    let labels = labels_of(levels).ok_or_else(Spent::default)?;
+    let (system, user) = prompt.with_bare_score(&labels);
     let question = question(&system, &user, ReplyForm::Label { labels }, samples, 0);
-    let reply = judge.ask(&question).await.map_err(|_| Usage::default())?;
-    let weighted = weighted_score(&reply.alternatives, levels).ok_or(reply.usage)?;
+    let reply = judge.ask(&question).await.map_err(|_| Spent { asks: 1, ..Spent::default() })?;
+    let weighted =
+        weighted_score(&reply.alternatives, levels).ok_or(Spent { usage: reply.usage, asks: 1 })?;
     let confidence = weighted.confidence();
     Ok(Grade {
         value: weighted.score,
@@ -295,6 +310,7 @@ async fn read_out<J: Judge>(
         readout: Some(weighted),
         samples: Vec::new(),
         usage: reply.usage,
+        asks: 1,
         stopped_early: false,
     })
 }
@@ -406,6 +422,7 @@ impl<J: Judge, R: Reading> Asked<'_, J, R> {
             #[expect(clippy::cast_precision_loss, reason = "there are at most 32 samples")]
             (votes as f64 / planned as f64)
         };
+        let asks = samples.iter().map(|sample| sample.asks).sum();
         Grade {
             value: consensus.label,
             explanation: spokesman.map(|verdict| verdict.explanation.clone()).unwrap_or_default(),
@@ -417,6 +434,7 @@ impl<J: Judge, R: Reading> Asked<'_, J, R> {
             readout: None,
             samples,
             usage,
+            asks,
             stopped_early: left > 0,
         }
     }

@@ -401,7 +401,7 @@ async fn a_readout_takes_one_call() {
     let asked = Samples { readout: Readout::LogProbs, ..samples(4) };
     let grade = grade(&judge, &summary("x"), &one_to_five(), &asked).await.unwrap();
     assert!((grade.value - 4.25).abs() < 1e-12 && (grade.confidence - 0.75).abs() < 1e-12);
-    assert_eq!(judge.calls(), 1);
+    assert_eq!((judge.calls(), grade.asks), (1, 1));
 }
 
 #[tokio::test]
@@ -415,7 +415,7 @@ async fn a_readout_that_does_not_work_out_falls_back_to_replies() {
     });
     let asked = Samples { readout: Readout::LogProbs, ..samples(4) };
     let grade = grade(&judge, &summary("x"), &one_to_five(), &asked).await.unwrap();
-    assert_eq!((grade.value, grade.readout, judge.calls()), (2.0, None, 5));
+    assert_eq!((grade.value, grade.readout, judge.calls(), grade.asks), (2.0, None, 5, 5));
     assert_eq!(grade.usage.input_tokens, 45, "the call in vain is counted");
 }
 

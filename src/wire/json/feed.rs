@@ -27,10 +27,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self {
-            Node::Null => visitor.visit_none(),
-            node => visitor.visit_some(node),
-        }
+        if matches!(self, Node::Null) { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     forward_to_deserialize_any! {

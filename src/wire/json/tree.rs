@@ -82,16 +82,14 @@ enum Shape {
 
 impl Shape {
     fn of(kind: &Kind) -> Self {
-        match kind {
-            Kind::Message(message) => match message.full_name() {
-                "google.protobuf.Struct"
-                | "google.protobuf.Value"
-                | "google.protobuf.ListValue"
-                | "google.protobuf.Any" => Self::Free,
-                name if name.starts_with("google.protobuf.") => Self::Scalar,
-                _ => Self::Message(message.clone()),
-            },
-            _ => Self::Scalar,
+        let Some(message) = kind.as_message() else { return Self::Scalar };
+        match message.full_name() {
+            "google.protobuf.Struct"
+            | "google.protobuf.Value"
+            | "google.protobuf.ListValue"
+            | "google.protobuf.Any" => Self::Free,
+            name if name.starts_with("google.protobuf.") => Self::Scalar,
+            _ => Self::Message(message.clone()),
         }
     }
 }
@@ -242,7 +240,14 @@ impl<'a> Reader<'a> {
         let shape = Shape::of(&kind);
         if field.is_list() {
             if self.lexer.peek() == Some(b'[') {
-                return self.value(&shape).map(Some);
+                let list = self.value(&shape)?;
+                if let Node::List(items) = &list
+                    && let Some(null) = items.iter().position(|item| matches!(item, Node::Null))
+                    && !null_is_a_value(&kind)
+                {
+                    return Err(Fault::value("is null").within(Step::Index(already + null)));
+                }
+                return Ok(Some(list));
             }
             // One value stands for a list of one.
             let value = self.value(&shape).map_err(|fault| fault.within(Step::Index(already)))?;
@@ -274,9 +279,6 @@ impl<'a> Reader<'a> {
 }
 
 fn null_is_a_value(kind: &Kind) -> bool {
-    match kind {
-        Kind::Message(message) => message.full_name() == "google.protobuf.Value",
-        Kind::Enum(kind) => kind.full_name() == "google.protobuf.NullValue",
-        _ => false,
-    }
+    kind.as_message().is_some_and(|message| message.full_name() == "google.protobuf.Value")
+        || kind.as_enum().is_some_and(|named| named.full_name() == "google.protobuf.NullValue")
 }
