@@ -158,23 +158,15 @@ impl Content {
                 builder.with_client_cert_verifier(verifier(roots, provider, &files.client_ca_file)?)
             }
         };
-        let mut config = builder.with_single_cert(chain, key).map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => wrong(
-                "key_file",
-                format_args!(
-                    "{} is not the key of the first certificate in {}",
-                    files.key_file.display(),
-                    files.certificate_file.display()
-                ),
-            ),
-            other => wrong(
-                "certificate_file",
-                format_args!(
-                    "{} with {} cannot be used: {other}",
-                    files.certificate_file.display(),
-                    files.key_file.display()
-                ),
-            ),
+        let mut config = builder.with_single_cert(chain, key).map_err(|error| {
+            let (certificate, key) = (files.certificate_file.display(), files.key_file.display());
+            if matches!(error, rustls::Error::InconsistentKeys(_)) {
+                return wrong(
+                    "key_file",
+                    format_args!("{key} is not the key of the first certificate in {certificate}"),
+                );
+            }
+            wrong("certificate_file", format_args!("{certificate} with {key} cannot be used: {error}"))
         })?;
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
         Ok(config)
