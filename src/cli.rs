@@ -66,7 +66,7 @@ struct Flags {
     /// it for more; the first one is the default, the others answer to their model's name
     #[arg(long, value_name = "PROVIDER:URL#MODEL", global = true)]
     judge: Vec<JudgeSettings>,
-    /// Listen where other machines can reach the service, without TLS and without keys
+    /// Listen where other machines can reach the service, without API keys or client certificates
     #[arg(long, global = true)]
     insecure_public: bool,
 }
@@ -83,7 +83,14 @@ pub fn run() -> ExitCode {
     };
     // From here on wrong keys and rubrics end the process before it serves anything.
     rustls::crypto::ring::default_provider().install_default().ok();
-    let checked = cli.flags.settings().and_then(|settings| Ok((settings.roster()?, settings)));
+    let verb = cli.verb.unwrap_or(Verb::Serve);
+    let checked = cli.flags.settings().and_then(|settings| {
+        if matches!(verb, Verb::Serve | Verb::CheckConfig) {
+            settings.tls()?;
+            settings.keys()?;
+        }
+        Ok((settings.roster()?, settings))
+    });
     let (roster, settings) = match checked {
         Ok(checked) => checked,
         Err(wrong) => {
@@ -91,7 +98,7 @@ pub fn run() -> ExitCode {
             return ExitCode::from(EXIT_USAGE);
         }
     };
-    let outcome = match cli.verb.unwrap_or(Verb::Serve) {
+    let outcome = match verb {
         Verb::Serve => serve(settings, roster),
         Verb::Evaluate { file } => evaluate(&file, settings, roster),
         Verb::Metrics => print(&metrics_table(&roster)),
@@ -138,11 +145,21 @@ async fn serve(settings: Settings, roster: Roster) -> std::io::Result<()> {
     let stop = stop_signals()?;
     let judges = judges_in_words(&roster);
     let evaluator = Arc::new(evaluator(&settings, roster)?);
+    let mutual = !settings.server.tls.client_ca_file.as_os_str().is_empty();
     let server = Server::bind(settings, evaluator).await?;
     let address = server.address()?;
+    if server.asks_for_keys() && !server.is_encrypted() && !address.ip().to_canonical().is_loopback() {
+        tracing::warn!("API keys and texts come in unencrypted; server.tls.certificate_file turns TLS on");
+    }
+    let flags = [
+        if server.is_encrypted() { "-cacert CA.pem" } else { "-plaintext" },
+        if mutual { " -cert CERT.pem -key KEY.pem" } else { "" },
+        if server.asks_for_keys() { " -H 'x-goog-api-key: KEY'" } else { "" },
+    ];
+    let flags = flags.concat();
     let admin = server.admin_address().map_or(String::new(), |admin| format!(", admin on http://{admin}"));
     complain(format_args!(
-        "ready on {address}{admin}; {judges}; try: grpcurl -plaintext -d '{{\"rouge_input\": \
+        "ready on {address}{admin}; {judges}; try: grpcurl {flags} -d '{{\"rouge_input\": \
          {{\"metric_spec\": {{\"rouge_type\": \"rougeL\"}}, \"instances\": [{{\"prediction\": \"the cat\", \
          \"reference\": \"the cat sat\"}}]}}}}' {address} rapideval.v1.EvaluationService/EvaluateInstances"
     ));

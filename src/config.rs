@@ -3,6 +3,7 @@
 //! A setting comes, strongest first, from a flag, from the environment variable `RAPID_EVAL__SECTION__KEY`,
 //! from the file named by `--config`, or from its default here. Unknown keys are refused by name.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -14,9 +15,14 @@ use serde::Deserialize;
 use crate::judge::autorater::Readout;
 use crate::judge::roster::Roster;
 use crate::judge::settings::JudgeSettings;
+use crate::server::keys::Keys;
+use crate::server::tls::Tls;
 
 /// The prefix of every environment variable that is a setting.
 const ENVIRONMENT_PREFIX: &str = "RAPID_EVAL";
+
+/// The environment variable with API keys, when no other is named.
+const API_KEYS_VARIABLE: &str = "RAPID_EVAL_API_KEYS";
 
 /// All settings.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -42,7 +48,7 @@ pub struct Server {
     pub listen: SocketAddr,
     /// Address of `/livez` and `/readyz`, or `off`.
     pub admin_listen: AdminListen,
-    /// Allows a `listen` address that other machines reach although callers are neither encrypted nor known.
+    /// Allows a `listen` address that other machines reach although the service knows none of its callers.
     pub insecure_public: bool,
     /// After SIGTERM or SIGINT, calls in flight may go on for this long.
     pub drain_seconds: u64,
@@ -56,8 +62,33 @@ pub struct Server {
     pub workers: usize,
     /// Serves gRPC reflection.
     pub reflection: bool,
+    /// A file with the API keys that let callers in, one a line, as `name:key` or alone; empty = none.
+    pub api_keys_file: PathBuf,
+    /// The environment variable with API keys, separated by commas or line ends; empty = none. The default one
+    /// need not be set.
+    pub api_keys_env: String,
+    /// Where there are API keys: answers `grpc.health.v1` without one.
+    pub open_health: bool,
+    /// Where there are API keys: answers gRPC reflection without one.
+    pub open_reflection: bool,
+    /// Where there are API keys: shows the page, `/info.json` and `/openapi.json` without one.
+    pub open_page: bool,
     /// Origins such as `https://app.example.com` whose pages may call the service; `*` = all pages.
     pub cors_origins: Vec<String>,
+    /// TLS at `listen`.
+    pub tls: TlsFiles,
+}
+
+/// TLS at the callers' port: files in PEM, read again when they change. Empty = none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The service's certificate, then those that lead to its authority.
+    pub certificate_file: PathBuf,
+    /// The key of that certificate.
+    pub key_file: PathBuf,
+    /// The authorities of the certificates that callers must have (mTLS).
+    pub client_ca_file: PathBuf,
 }
 
 /// The address of the admin port.
@@ -168,7 +199,13 @@ impl Default for Server {
             max_connection_age_seconds: 0,
             workers: 0,
             reflection: true,
+            api_keys_file: PathBuf::new(),
+            api_keys_env: String::from(API_KEYS_VARIABLE),
+            open_health: true,
+            open_reflection: false,
+            open_page: false,
             cors_origins: Vec::new(),
+            tls: TlsFiles::default(),
         }
     }
 }
@@ -246,10 +283,13 @@ impl Settings {
 
     fn check(&self) -> Result<(), WrongSettings> {
         let Self { server, limits, judges: _, judge, log } = self;
-        if !is_loopback(server.listen.ip()) && !server.insecure_public {
+        server.tls.check()?;
+        let callers_are_known = server.has_keys(&|name| std::env::var_os(name)) || server.tls.knows_callers();
+        if !is_loopback(server.listen.ip()) && !callers_are_known && !server.insecure_public {
             return Err(WrongSettings(format!(
-                "server.listen: {} is reached by other machines, and callers would be neither encrypted nor known; \
-                 listen on 127.0.0.1, or say --insecure-public if a mesh or firewall in front takes care of both",
+                "server.listen: {} is reached by other machines, and anybody there could call and spend what the judges \
+                 cost; set server.api_keys_file or server.tls.client_ca_file, listen on 127.0.0.1, or say \
+                 --insecure-public if a mesh or firewall in front knows the callers",
                 server.listen
             )));
         }
@@ -306,6 +346,90 @@ impl Settings {
     }
 }
 
+/// API keys and TLS, from the files and the variable that these settings name.
+impl Settings {
+    /// The keys that let callers in; `None` = everybody may call.
+    pub fn keys(&self) -> Result<Option<Keys>, WrongSettings> {
+        self.server.keys(&|name| std::env::var_os(name))
+    }
+
+    /// TLS at the callers' port; `None` = everything is sent as it is.
+    pub fn tls(&self) -> Result<Option<Tls>, WrongSettings> {
+        let files = &self.server.tls;
+        files.check()?;
+        files.is_set().then(|| Tls::load(files)).transpose()
+    }
+}
+
+impl Server {
+    fn has_keys(&self, variable: &dyn Fn(&str) -> Option<OsString>) -> bool {
+        !self.api_keys_file.as_os_str().is_empty() || self.reads_keys_from(variable)
+    }
+
+    /// A variable that somebody named has to be there; the default one may be.
+    fn reads_keys_from(&self, variable: &dyn Fn(&str) -> Option<OsString>) -> bool {
+        match self.api_keys_env.as_str() {
+            "" => false,
+            API_KEYS_VARIABLE => variable(API_KEYS_VARIABLE).is_some(),
+            _ => true,
+        }
+    }
+
+    fn keys(&self, variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Option<Keys>, WrongSettings> {
+        let mut all = Vec::new();
+        if !self.api_keys_file.as_os_str().is_empty() {
+            all.push(keys_of_file(&self.api_keys_file)?);
+        }
+        if self.reads_keys_from(variable) {
+            all.push(keys_of_variable(&self.api_keys_env, variable)?);
+        }
+        Ok(all.into_iter().reduce(|some, more| some.and(&more)))
+    }
+}
+
+fn keys_of_file(path: &Path) -> Result<Keys, WrongSettings> {
+    let wrong = |what: String| WrongSettings(format!("server.api_keys_file: {}{what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(format!(" cannot be read: {error}")))?;
+    match Keys::read(text.lines()) {
+        Ok(keys) if keys.is_empty() => Err(wrong(String::from(" holds no key, so nobody could call"))),
+        Ok(keys) => Ok(keys),
+        Err((line, reason)) => Err(wrong(format!(", line {line}: {reason}"))),
+    }
+}
+
+fn keys_of_variable(name: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Keys, WrongSettings> {
+    let wrong = |what: String| WrongSettings(format!("server.api_keys_env: {name}{what}"));
+    let text = variable(name).ok_or_else(|| wrong(String::from(" is not set in the environment")))?;
+    let text = text.into_string().map_err(|_| wrong(String::from(" is not in UTF-8")))?;
+    match Keys::read(text.split([',', '\n'])) {
+        Ok(keys) if keys.is_empty() => {
+            Err(wrong(String::from(" is set and holds no key, so nobody could call; unset it for none")))
+        }
+        Ok(keys) => Ok(keys),
+        Err((place, reason)) => Err(wrong(format!(", key {place}: {reason}"))),
+    }
+}
+
+impl TlsFiles {
+    fn is_set(&self) -> bool {
+        !self.certificate_file.as_os_str().is_empty()
+    }
+
+    fn knows_callers(&self) -> bool {
+        !self.client_ca_file.as_os_str().is_empty()
+    }
+
+    fn check(&self) -> Result<(), WrongSettings> {
+        let missing = match (self.is_set(), !self.key_file.as_os_str().is_empty(), self.knows_callers()) {
+            (true, true, _) | (false, false, false) => return Ok(()),
+            (true, false, _) => "key_file: is not set, but server.tls.certificate_file is",
+            (false, true, _) => "certificate_file: is not set, but server.tls.key_file is",
+            (false, false, true) => "certificate_file: is not set, but server.tls.client_ca_file is",
+        };
+        Err(WrongSettings(format!("server.tls.{missing}")))
+    }
+}
+
 impl Limits {
     /// The bound on a request's time, if there is one.
     pub fn request_time(&self) -> Option<Duration> {
@@ -354,7 +478,7 @@ mod tests {
         );
         assert!(judges.is_empty());
         let keys = example.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
-        assert_eq!(keys, 9 + 7 + 4 + 2, "fields of Server, Limits, Judging and Log");
+        assert_eq!(keys, 14 + 3 + 7 + 4 + 2, "fields of Server, TlsFiles, Limits, Judging and Log");
     }
 
     #[test]
@@ -370,5 +494,64 @@ mod tests {
         let refused = load("0.0.0.0:0", false).unwrap_err();
         assert!(refused.0.starts_with("server.listen: "), "{refused}");
         assert!(load("0.0.0.0:0", true).is_ok());
+    }
+
+    #[test]
+    fn a_public_address_is_good_when_callers_are_known() {
+        let load = |change: fn(&mut Server)| {
+            Settings::load(None, |settings| {
+                settings.server.listen = "0.0.0.0:0".parse().unwrap();
+                change(&mut settings.server);
+            })
+        };
+        fn encrypt(server: &mut Server) {
+            server.tls.certificate_file = "service.pem".into();
+            server.tls.key_file = "service.key".into();
+        }
+        assert!(load(|server| server.api_keys_file = "keys".into()).is_ok());
+        let mutual = load(|server| {
+            encrypt(server);
+            server.tls.client_ca_file = "callers.pem".into();
+        });
+        assert!(mutual.is_ok(), "{mutual:?}");
+        // Anybody may call, if in secret.
+        assert!(load(encrypt).unwrap_err().0.starts_with("server.listen: "));
+    }
+
+    #[test]
+    fn half_of_tls_is_refused_by_the_half_that_is_missing() {
+        let load = |certificate: &str, key: &str, client_ca: &str| {
+            let files = [certificate, key, client_ca].map(PathBuf::from);
+            let [certificate_file, key_file, client_ca_file] = files;
+            let tls = TlsFiles { certificate_file, key_file, client_ca_file };
+            Settings::load(None, |settings| settings.server.tls = tls).map_err(|wrong| wrong.0)
+        };
+        assert!(load("c", "k", "").is_ok());
+        assert!(load("c", "", "").unwrap_err().starts_with("server.tls.key_file: "));
+        assert!(load("", "k", "").unwrap_err().starts_with("server.tls.certificate_file: "));
+        assert!(load("", "", "a").unwrap_err().starts_with("server.tls.certificate_file: "));
+    }
+
+    #[test]
+    fn keys_come_from_the_environment() {
+        let keys = |name: &str, value: Option<&str>| {
+            let server = Server { api_keys_env: name.to_owned(), ..Server::default() };
+            let variable = |asked: &str| value.filter(|_| asked == name).map(OsString::from);
+            server.keys(&variable).map(|keys| keys.map(|keys| format!("{keys:?}"))).map_err(|wrong| wrong.0)
+        };
+        let two = Some("ann:0123456789abcdef,0123456789abcdeg");
+        assert_eq!(keys(API_KEYS_VARIABLE, None), Ok(None));
+        assert_eq!(keys("", None), Ok(None));
+        assert_eq!(keys(API_KEYS_VARIABLE, two), Ok(Some(String::from("Keys(2)"))));
+        assert_eq!(keys("OTHER", two), Ok(Some(String::from("Keys(2)"))));
+        assert_eq!(
+            keys("OTHER", None),
+            Err(String::from("server.api_keys_env: OTHER is not set in the environment"))
+        );
+        let empty = keys(API_KEYS_VARIABLE, Some("")).unwrap_err();
+        assert!(empty.starts_with("server.api_keys_env: RAPID_EVAL_API_KEYS "), "{empty}");
+        let wrong = keys("OTHER", Some("0123456789abcdef,hunter2")).unwrap_err();
+        assert!(wrong.starts_with("server.api_keys_env: OTHER, key 2: "), "{wrong}");
+        assert!(!wrong.contains("hunter2"), "{wrong}");
     }
 }

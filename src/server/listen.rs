@@ -1,4 +1,4 @@
-//! Connections: accepted up to a limit, spoken to in HTTP/2 or HTTP/1.1, closed gracefully.
+//! Connections: accepted up to a limit, with TLS where it is set up, spoken to in HTTP/2 or HTTP/1.1, closed gracefully.
 
 use std::io;
 use std::pin::pin;
@@ -9,10 +9,13 @@ use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use crate::server::tls::Tls;
 
 /// A connection that says nothing for this long after it was made is closed.
 const FIRST_BYTE_WITHIN: Duration = Duration::from_secs(30);
@@ -41,6 +44,8 @@ pub struct Connections {
     pub max_age: Option<Duration>,
     /// After the stop, calls in flight may go on for this long.
     pub drain: Duration,
+    /// Without it, everything is sent as it is.
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// Serves until `stop`, then lets calls in flight end, for at most the drain time.
@@ -62,10 +67,15 @@ pub async fn serve(listener: TcpListener, router: Router, connections: Connectio
                 continue;
             }
         };
-        let connection =
-            keep(stream, Arc::clone(&protocol), router.clone(), connections.max_age, stop.clone());
+        let talk = Talk {
+            protocol: Arc::clone(&protocol),
+            router: router.clone(),
+            max_age: connections.max_age,
+            stop: stop.clone(),
+        };
+        let tls = connections.tls.clone();
         open.spawn(async move {
-            connection.await;
+            talk.begin(stream, tls).await;
             drop(slot);
         });
     }
@@ -102,44 +112,62 @@ fn protocol() -> auto::Builder<TokioExecutor> {
     protocol
 }
 
-async fn keep(
-    stream: TcpStream,
+/// What one connection is spoken to with.
+struct Talk {
     protocol: Arc<auto::Builder<TokioExecutor>>,
     router: Router,
     max_age: Option<Duration>,
     stop: CancellationToken,
-) {
-    let mut first_byte = [0];
-    tokio::select! {
-        first = tokio::time::timeout(FIRST_BYTE_WITHIN, stream.peek(&mut first_byte)) => match first {
-            Ok(Ok(1..)) => {}
-            Ok(Ok(0) | Err(_)) | Err(_) => return,
-        },
-        () = stop.cancelled() => return,
-    }
-    let connection = protocol.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    let mut connection = pin!(connection);
-    let aged = async {
-        match max_age {
-            Some(max_age) => tokio::time::sleep(max_age).await,
-            None => std::future::pending().await,
-        }
-    };
-    let asked_to_go = async {
+}
+
+impl Talk {
+    async fn begin(self, stream: TcpStream, tls: Option<Arc<Tls>>) {
+        let stop = self.stop.clone();
+        let mut first_byte = [0];
         tokio::select! {
-            () = aged => {}
-            () = stop.cancelled() => {}
+            first = tokio::time::timeout(FIRST_BYTE_WITHIN, stream.peek(&mut first_byte)) => match first {
+                Ok(Ok(1..)) => {}
+                Ok(Ok(0) | Err(_)) | Err(_) => return,
+            },
+            () = stop.cancelled() => return,
         }
-    };
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = asked_to_go => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+        let Some(tls) = tls else { return self.hold(stream).await };
+        let accepted = tokio::select! {
+            accepted = tls.accept(stream) => accepted,
+            () = stop.cancelled() => return,
+        };
+        match accepted {
+            Ok(stream) => self.hold(stream).await,
+            Err(error) => tracing::debug!("a TLS handshake failed: {error}"),
         }
-    };
-    if let Err(error) = ended {
-        // Peers break off all the time.
-        tracing::debug!("a connection ended with {error}");
+    }
+
+    async fn hold(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let Self { protocol, router, max_age, stop } = self;
+        let connection = protocol.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        let mut connection = pin!(connection);
+        let aged = async {
+            match max_age {
+                Some(max_age) => tokio::time::sleep(max_age).await,
+                None => std::future::pending().await,
+            }
+        };
+        let asked_to_go = async {
+            tokio::select! {
+                () = aged => {}
+                () = stop.cancelled() => {}
+            }
+        };
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = asked_to_go => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            // Peers break off all the time.
+            tracing::debug!("a connection ended with {error}");
+        }
     }
 }

@@ -8,11 +8,13 @@ pub mod door;
 mod framing;
 pub mod grpc;
 pub mod health;
+pub mod keys;
 pub mod listen;
 pub mod openapi;
 pub mod page;
 pub mod rest;
 pub mod service;
+pub mod tls;
 mod unpack;
 
 use std::net::SocketAddr;
@@ -32,8 +34,10 @@ use crate::evaluate::Evaluator;
 use crate::server::admission::{Admission, admit};
 use crate::server::door::{Door, catch_panic};
 use crate::server::health::Health;
+use crate::server::keys::{Keys, ask};
 use crate::server::listen::Connections;
 use crate::server::service::Service;
+use crate::server::tls::Tls;
 
 /// A service whose ports are open.
 #[derive(Debug)]
@@ -43,22 +47,39 @@ pub struct Server {
     settings: Settings,
     evaluator: Arc<Evaluator>,
     health: Health,
+    tls: Option<Arc<Tls>>,
+    keys: Option<Keys>,
 }
 
 impl Server {
     /// Opens the ports. Callers who connect from now on are answered once [`Server::run`] goes.
+    ///
+    /// # Errors
+    /// A port is taken, or the files of TLS or keys cannot be used.
     pub async fn bind(settings: Settings, evaluator: Arc<Evaluator>) -> std::io::Result<Self> {
+        let tls = settings.tls().map_err(std::io::Error::other)?.map(Arc::new);
+        let keys = settings.keys().map_err(std::io::Error::other)?;
         let listener = bind(settings.server.listen).await?;
         let admin = match settings.server.admin_listen {
             AdminListen::Off => None,
             AdminListen::At(address) => Some(bind(address).await?),
         };
-        Ok(Self { listener, admin, settings, evaluator, health: Health::default() })
+        Ok(Self { listener, admin, settings, evaluator, health: Health::default(), tls, keys })
     }
 
     /// Where callers reach the service.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// Whether callers have to speak TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Whether callers need an API key.
+    pub fn asks_for_keys(&self) -> bool {
+        self.keys.is_some()
     }
 
     /// Where operators reach the service.
@@ -68,14 +89,15 @@ impl Server {
 
     /// Serves until `stop`; then says "not ready", lets calls in flight end, and returns.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { listener, admin, settings, evaluator, health } = self;
+        let Self { listener, admin, settings, evaluator, health, tls, keys } = self;
         let close = CancellationToken::new();
         let connections = Connections {
             limit: settings.limits.connections,
             max_age: seconds(settings.server.max_connection_age_seconds),
             drain: Duration::from_secs(settings.server.drain_seconds),
+            tls: tls.clone(),
         };
-        let router = callers(&settings, evaluator, &health);
+        let router = callers(&settings, evaluator, &health, keys.as_ref());
         health.set_ready(true).await;
         let turn_away = async {
             stop.cancelled().await;
@@ -84,50 +106,72 @@ impl Server {
             close.cancel();
         };
         let operators = admin.map(|listener| tokio::spawn(health::serve_admin(listener, health.clone())));
+        let renewal = tls.map(|tls| tokio::spawn(async move { tls.follow().await }));
         tokio::join!(listen::serve(listener, router, connections, close.clone()), turn_away);
-        if let Some(operators) = operators {
-            operators.abort();
+        for task in operators.into_iter().chain(renewal) {
+            task.abort();
         }
     }
 }
 
 /// What callers reach: the evaluation service by gRPC under its three names and by REST, health, reflection,
 /// and a page for people.
-fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health) -> Router {
-    let people = page::routes(evaluator.roster());
+fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health, keys: Option<&Keys>) -> Router {
+    let Settings { server, limits, .. } = settings;
+    let keys_unless = |open: bool| keys.filter(|_| !open);
+    let people = keyed(page::routes(evaluator.roster()), Door::Rest, keys_unless(server.open_page));
     let service = Service::new(evaluator);
     // One budget for both doors.
-    let admission = Admission::new(&settings.limits);
+    let admission = Admission::new(limits);
 
-    let evaluation = grpc::routes(service.clone(), settings.limits.request_bytes);
-    let mut services =
-        Routes::from(guarded(evaluation, Door::Grpc, settings, &admission)).add_service(health.service());
-    if settings.server.reflection {
-        services = grpc::with_reflection(services);
+    let evaluation = grpc::routes(service.clone(), limits.request_bytes);
+    let mut services = guarded(evaluation, Door::Grpc, settings, &admission, keys).merge(keyed(
+        Routes::from(Router::new()).add_service(health.service()).into_axum_router(),
+        Door::Grpc,
+        keys_unless(server.open_health),
+    ));
+    if server.reflection {
+        let reflection = grpc::with_reflection(Routes::from(Router::new())).into_axum_router();
+        services = services.merge(keyed(reflection, Door::Grpc, keys_unless(server.open_reflection)));
     }
     // gRPC-Web becomes gRPC before anything looks at it.
-    let services = services.into_axum_router().layer(GrpcWebLayer::new());
+    let services = services.layer(GrpcWebLayer::new());
 
-    let origins: Arc<[String]> = settings.server.cors_origins.as_slice().into();
-    let rest = guarded(rest::routes(service, &settings.limits), Door::Rest, settings, &admission)
+    let origins: Arc<[String]> = server.cors_origins.as_slice().into();
+    let rest = guarded(rest::routes(service, limits), Door::Rest, settings, &admission, keys)
         .layer(from_fn_with_state(origins, cors::keep_out));
 
     let all = services.merge(people).fallback_service(rest);
-    match cors::layer(&settings.server.cors_origins) {
+    match cors::layer(&server.cors_origins) {
         Some(cors) => all.layer(cors),
         None => all,
     }
 }
 
-/// From the outside in: the deadline covers all that comes after; a panic is caught inside the deadline, and
-/// the place taken by a call is given back after it.
-fn guarded(routes: Router, door: Door, settings: &Settings, admission: &Admission) -> Router {
-    routes.layer(
+/// From the outside in: who has no key is turned away before it costs a place or a timer; the deadline covers
+/// all that comes after; a panic is caught inside the deadline, and the place taken by a call is given back after it.
+fn guarded(
+    routes: Router,
+    door: Door,
+    settings: &Settings,
+    admission: &Admission,
+    keys: Option<&Keys>,
+) -> Router {
+    let answering = routes.layer(
         ServiceBuilder::new()
             .layer(from_fn_with_state((door, settings.limits.request_time()), deadline::keep))
             .layer(from_fn_with_state((door, admission.clone()), admit))
             .layer(from_fn_with_state(door, catch_panic)),
-    )
+    );
+    keyed(answering, door, keys)
+}
+
+/// Asks every caller for one of these keys, if there are any.
+fn keyed(routes: Router, door: Door, keys: Option<&Keys>) -> Router {
+    match keys {
+        Some(keys) => routes.layer(from_fn_with_state((door, keys.clone()), ask)),
+        None => routes,
+    }
 }
 
 async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {

@@ -65,8 +65,9 @@ pub fn document() -> String {
             "schemas": writer.schemas,
             "responses": { "Error": {
                 "description": "What went wrong. 400: the request is wrong, or the service lacks what it needs. \
-                                429 and 503, with Retry-After: try again. 501: not offered. 504: the deadline \
-                                passed.",
+                                401: the service asks for an API key, in `X-Goog-Api-Key`, `Api-Key`, \
+                                `Authorization: Bearer` or the query parameter `key`. 429 and 503, with \
+                                Retry-After: try again. 501: not offered. 504: the deadline passed.",
                 "headers": { "Retry-After": {
                     "description": "Seconds after which asking again makes sense.",
                     "schema": { "type": "integer" },

@@ -9,6 +9,7 @@ use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_stream::StreamExt;
 use tonic::Status;
@@ -40,7 +41,14 @@ impl Answer {
 
 /// One request over HTTP/1.1, on a connection of its own.
 pub(crate) async fn http1(address: SocketAddr, request: Request<Full<Bytes>>) -> Answer {
-    let stream = TcpStream::connect(address).await.unwrap();
+    http1_over(TcpStream::connect(address).await.unwrap(), request).await
+}
+
+/// One request over HTTP/1.1, on this connection.
+pub(crate) async fn http1_over(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+) -> Answer {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
@@ -52,7 +60,17 @@ pub(crate) async fn http2<B>(address: SocketAddr, request: Request<B>) -> Answer
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + Unpin + 'static,
 {
-    let stream = TcpStream::connect(address).await.unwrap();
+    http2_over(TcpStream::connect(address).await.unwrap(), request).await
+}
+
+/// One request over HTTP/2, on this connection.
+pub(crate) async fn http2_over<B>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<B>,
+) -> Answer
+where
+    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + Unpin + 'static,
+{
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
@@ -74,20 +92,23 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> Answer {
 
 /// Sends these bytes as the body of a gRPC call of `EvaluateInstances`: a flag, a length, a message.
 pub(crate) async fn grpc(address: SocketAddr, body: Vec<u8>, headers: &[(&str, &str)]) -> Answer {
-    http2(address, grpc_request(address, Full::new(body.into()), headers)).await
+    http2(address, grpc_request(&evaluate_at(address), Full::new(body.into()), headers)).await
 }
 
 /// As [`grpc`], and never says that this was all.
 pub(crate) async fn grpc_without_end(address: SocketAddr, body: Vec<u8>, headers: &[(&str, &str)]) -> Answer {
     let sent = tokio_stream::once(Ok::<_, Infallible>(Frame::data(Bytes::from(body))));
     let body = StreamBody::new(sent.chain(tokio_stream::pending()));
-    http2(address, grpc_request(address, body, headers)).await
+    http2(address, grpc_request(&evaluate_at(address), body, headers)).await
 }
 
-fn grpc_request<B>(address: SocketAddr, body: B, headers: &[(&str, &str)]) -> Request<B> {
-    let mut request = Request::post(format!("http://{address}/{}/EvaluateInstances", SERVICES[0]))
-        .header("content-type", "application/grpc")
-        .header("te", "trailers");
+fn evaluate_at(address: SocketAddr) -> String {
+    format!("http://{address}/{}/EvaluateInstances", SERVICES[0])
+}
+
+/// A gRPC call of any method.
+pub(crate) fn grpc_request<B>(uri: &str, body: B, headers: &[(&str, &str)]) -> Request<B> {
+    let mut request = Request::post(uri).header("content-type", "application/grpc").header("te", "trailers");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
