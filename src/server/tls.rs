@@ -1,7 +1,7 @@
 //! TLS at the callers' port: rustls with ring, TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1 by ALPN; with client
 //! certificates (mTLS) where `server.tls.client_ca_file` names who may sign them.
 //!
-//! The files are read again every [`LOOKED_AT_EVERY`], so that a renewed certificate is served without a restart.
+//! The files are read again every two seconds, so that a renewed certificate is served without a restart.
 //! Their content is compared, not their time: renames, links that move and clocks that stand still all work. New files
 //! that cannot be used are logged once and the old ones stay. Connections keep what they were made with.
 

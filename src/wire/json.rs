@@ -95,7 +95,7 @@ pub fn write<M: Message + Name>(message: &M) -> Result<String, Error> {
     write_with(message, Enums::Names)
 }
 
-/// As [`write`], with enums as told.
+/// As [`write()`], with enums as told.
 pub fn write_with<M: Message + Name>(message: &M, enums: Enums) -> Result<String, Error> {
     let dynamic = dynamic(message)?;
     let mut json = Vec::new();

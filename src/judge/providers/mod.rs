@@ -1,6 +1,6 @@
 //! What to send and what came back, one file per wire. Nothing here opens a connection.
 //!
-//! A provider is two pure functions. What all wires share is here and beside: [`Target`] holds the settings
+//! A provider is two pure functions. What all wires share is here and beside: `Target` holds the settings
 //! that every request needs, `failure.rs` reads what went wrong, `patience.rs` how long to wait.
 
 pub mod anthropic;

@@ -59,7 +59,7 @@ pub trait Reading: Send + Sync {
     fn instructions(&self) -> String;
 
     /// The keys that hold the verdict; an object with none of them is no verdict. Spelled in small letters
-    /// and digits only, as [`member`] compares them.
+    /// and digits only, as `member` compares them.
     fn keys(&self) -> &'static [&'static str];
 
     /// Reads an object that has one of the keys; an error is the reason, for a sentence.
