@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(out.join("descriptors.bin"), descriptors::embedded(&schema).encode_to_vec())?;
     std::fs::write(out.join("comments.tsv"), comments::table(&schema))?;
 
-    // An arm of these two oneofs names itself by its field: `rouge_input`, `rouge_results`.
+    // An arm of these oneofs names itself by its field: `rouge_input`, `rouge_results`, `rouge_spec`.
     const NAMED: &str =
         "#[derive(strum::IntoStaticStr, strum::VariantNames)] #[strum(serialize_all = \"snake_case\")]";
     let mut messages = tonic_prost_build::Config::new();
@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .codec_path("crate::server::codec::RequestCodec")
         .enum_attribute(".rapideval.v1.EvaluateInstancesRequest.metric_inputs", NAMED)
         .enum_attribute(".rapideval.v1.EvaluateInstancesResponse.evaluation_results", NAMED)
+        .enum_attribute(".rapideval.v1.Metric.metric_spec", NAMED)
         // The largest message of all, and rarely sent: without the box it would swell every request.
         .boxed(".rapideval.v1.AutoraterConfig.generation_config")
         .compile_fds_with_config(schema, messages)?;

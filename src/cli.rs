@@ -14,6 +14,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::catalog;
 use crate::config::{AdminListen, LogFormat, Settings};
+use crate::error::Error;
 use crate::evaluate::Evaluator;
 use crate::judge::roster::Roster;
 use crate::judge::settings::JudgeSettings;
@@ -177,10 +178,17 @@ async fn evaluate(file: &Path, settings: Settings, roster: Roster) -> std::io::R
             .map_err(|error| std::io::Error::other(format!("{} cannot be read: {error}", file.display())))?;
     }
     let request = json::read(&text).map_err(std::io::Error::other)?;
-    let response =
-        evaluator(&settings, roster)?.evaluate(request, None).await.map_err(std::io::Error::other)?;
-    let response = json::write(&response).map_err(std::io::Error::other)?;
+    let response = evaluator(&settings, roster)?.evaluate(request, None).await.map_err(with_source)?;
+    let response = json::write(&response).map_err(with_source)?;
     print(&format!("{response}\n"))
+}
+
+/// Here the caller is the operator: there is no log that says more.
+fn with_source(error: Error) -> std::io::Error {
+    match &error.source {
+        Some(source) => std::io::Error::other(format!("{error}: {source}")),
+        None => std::io::Error::other(error),
+    }
 }
 
 fn evaluator(settings: &Settings, roster: Roster) -> std::io::Result<Evaluator> {

@@ -152,6 +152,17 @@ impl Error {
         self
     }
 
+    /// Calls the field's first step `name` where it is `step`, for the layer above that knows it by another name.
+    #[must_use]
+    pub fn renamed(mut self, step: &str, name: &str) -> Self {
+        if let Some(rest) = self.field.strip_prefix(step)
+            && (rest.is_empty() || rest.starts_with('.'))
+        {
+            self.field = format!("{name}{rest}");
+        }
+        self
+    }
+
     /// What the caller reads: the field, then what is wrong with it.
     pub fn text(&self) -> String {
         match self.field.as_str() {
@@ -227,6 +238,15 @@ mod tests {
         let error =
             Error::bad_request("prediction", "is not set").within("instances[2]").within("rouge_input");
         assert_eq!(error.text(), "rouge_input.instances[2].prediction: is not set");
+    }
+
+    #[test]
+    fn only_a_whole_step_is_renamed() {
+        let renamed =
+            |field| Error::bad_request(field, "is wrong").renamed("metric_spec", "rouge_spec").field;
+        assert_eq!(renamed("metric_spec.rouge_type"), "rouge_spec.rouge_type");
+        assert_eq!(renamed("metric_spec"), "rouge_spec");
+        assert_eq!(renamed("metric_spec_name"), "metric_spec_name");
     }
 
     #[test]

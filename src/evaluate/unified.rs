@@ -67,7 +67,22 @@ impl Evaluator {
         instance: &EvaluationInstance,
         call: &Call,
     ) -> Result<MetricResult, Error> {
-        match required(metric.metric_spec, "metric_spec")? {
+        let Metric { metric_spec, metadata, .. } = metric;
+        let spec = required(metric_spec, "metric_spec")?;
+        // What an arm of its own calls `metric_spec` has the name of its kind here.
+        let name: &'static str = (&spec).into();
+        let range = metadata.and_then(|metadata| metadata.score_range);
+        self.by_spec(spec, range, instance, call).await.map_err(|error| error.renamed("metric_spec", name))
+    }
+
+    async fn by_spec(
+        &self,
+        spec: MetricSpec,
+        range: Option<metric_metadata::ScoreRange>,
+        instance: &EvaluationInstance,
+        call: &Call,
+    ) -> Result<MetricResult, Error> {
+        match spec {
             MetricSpec::ExactMatchSpec(spec) => self.unified_exact_match(spec, instance).await,
             MetricSpec::BleuSpec(spec) => self.unified_bleu(spec, instance, call.details).await,
             MetricSpec::RougeSpec(spec) => self.unified_rouge(spec, instance, call.details).await,
@@ -113,15 +128,7 @@ impl Evaluator {
                 })
             }
             MetricSpec::PredefinedMetricSpec(spec) => self.predefined(spec, instance, call).await,
-            MetricSpec::LlmBasedMetricSpec(spec) => {
-                self.llm_based(
-                    spec,
-                    metric.metadata.and_then(|metadata| metadata.score_range),
-                    instance,
-                    call,
-                )
-                .await
-            }
+            MetricSpec::LlmBasedMetricSpec(spec) => self.llm_based(spec, range, instance, call).await,
             MetricSpec::CustomCodeExecutionSpec(_) => Err(Error::new(
                 Kind::Unimplemented,
                 "code from requests is never run; use a rubric or a computed metric",
@@ -136,7 +143,8 @@ impl Evaluator {
         instance: &EvaluationInstance,
         call: &Call,
     ) -> Result<MetricResult, Error> {
-        let rubric = self.rubric(&spec.metric_spec_name)?;
+        let named = self.rubric(&spec.metric_spec_name);
+        let rubric = named.map_err(|error| error.within("predefined_metric_spec"))?;
         let texts = Texts::of_unified(instance)?;
         let asking = self.asking(call.autorater.as_ref(), call.deadline, call.details)?;
         match rubric.kind {
