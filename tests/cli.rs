@@ -77,14 +77,17 @@ fn what_is_no_request_is_refused_with_a_reason() {
         "]".repeat(100_000)
     );
     let wrong = [
-        (String::new(), "EOF"),
-        (String::from("[]"), "EvaluateInstancesRequest"),
-        (format!(r#"{{"exact_match_input": {pair}, "bleu_input": {pair}}}"#), "oneof 'metric_inputs'"),
+        (String::new(), "the text ends"),
+        (String::from("[]"), "expected an object"),
+        (format!(r#"{{"exact_match_input": {pair}, "bleu_input": {pair}}}"#), "only one of metric_inputs"),
         (format!(r#"{{"exact_match_inputs": {pair}}}"#), "exact_match_inputs"),
-        (format!(r#"{{"exact_match_input": {pair}}} more"#), "trailing"),
-        (String::from(r#"{"exact_match_input": {"instances": [{"prediction": 1}]}}"#), "string"),
-        (String::from(r#"{"exact_match_input": {"instances": [{"prediction": "\ud800"}]}}"#), "hex escape"),
-        (deep, "recursion"),
+        (format!(r#"{{"exact_match_input": {pair}}} more"#), "nothing after"),
+        (
+            String::from(r#"{"exact_match_input": {"instances": [{"prediction": 1}]}}"#),
+            "instances[0].prediction",
+        ),
+        (String::from(r#"{"exact_match_input": {"instances": [{"prediction": "\ud800"}]}}"#), "surrogate"),
+        (deep, "nested deeper than 128"),
     ];
     for (input, reason) in wrong {
         let (code, answer, said) = evaluate(&input);

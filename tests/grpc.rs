@@ -9,7 +9,9 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
 use prost::Message;
+use prost_reflect::FieldDescriptor;
 use rapid_eval::catalog;
+use rapid_eval::wire::json;
 use rapid_eval::wire::v1::evaluate_instances_request::MetricInputs;
 use rapid_eval::wire::v1::{
     EvaluateDatasetRequest, EvaluateInstancesResponse, GenerateInstanceRubricsRequest,
@@ -228,13 +230,36 @@ async fn a_predicted_trajectory_that_is_not_set_is_an_empty_one() {
     assert_eq!(scores(&world.evaluate(request).await.unwrap()), [0.0, 1.0]);
 }
 
+/// An input of an arm that is not computed, with all that it needs.
+fn uncomputed(arm: &str) -> Value {
+    let texts = json!({"prompt": "Where?", "response": "Here.", "baseline": "There."}).to_string();
+    match arm {
+        "pointwise_metric_input" => json!({
+            "metric_spec": {"metric_prompt_template": "Rate {response}"}, "instance": {"json_instance": texts}}),
+        "pairwise_metric_input" => json!({
+            "metric_spec": {"metric_prompt_template": "Compare {response} with {baseline}",
+                "candidate_response_field_name": "response", "baseline_response_field_name": "baseline"},
+            "instance": {"json_instance": texts}}),
+        "rubric_based_instruction_following_input" => json!({"instance": {"json_instance": texts}}),
+        // Texts, each with its own field.
+        _ => {
+            let message = |field: FieldDescriptor| field.kind().as_message().unwrap().clone();
+            let request = json::pool().get_message_by_name("rapideval.v1.EvaluateInstancesRequest").unwrap();
+            let input = message(request.get_field_by_name(arm).unwrap());
+            let instance = message(input.get_field_by_name("instance").unwrap());
+            let texts = instance.fields().map(|field| (field.name().to_owned(), json!("a text")));
+            json!({"instance": texts.collect::<serde_json::Map<_, _>>()})
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_other_arm_says_what_it_lacks() {
     let world = World::new().start().await;
     let computed: Vec<String> =
         catalog::COMPUTED.iter().map(|metric| format!("{}_input", metric.name)).collect();
     for arm in MetricInputs::VARIANTS.iter().filter(|arm| !computed.contains(&(**arm).to_owned())) {
-        let refused = world.evaluate(json!({*arm: {}})).await.unwrap_err();
+        let refused = world.evaluate(json!({*arm: uncomputed(arm)})).await.unwrap_err();
         let (code, word) = match *arm {
             "comet_input" | "metricx_input" => (Code::Unimplemented, "scorer"),
             _ => (Code::FailedPrecondition, "judge"),
@@ -316,7 +341,7 @@ async fn in_the_unified_form_a_metric_that_fails_hurts_no_other() {
             (None, Some(Code::InvalidArgument)),
             (None, Some(Code::InvalidArgument)),
             (Some(0.0), None),
-            (None, Some(Code::Unimplemented)),
+            (None, Some(Code::NotFound)),
             (None, Some(Code::InvalidArgument)),
         ]
     );
