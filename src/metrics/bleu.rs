@@ -34,7 +34,8 @@ use std::cell::RefCell;
 
 pub use tokenizer::{Tokenizer, UnknownTokenizer};
 
-use super::intern::{MAX_TOKENS, Overlap, Tokens};
+use super::overlap::Overlap;
+use super::vocabulary::{MAX_BYTES, Vocabulary, expected_words};
 use super::{Stop, Unscored};
 
 /// The order taken for [`Options::max_order`] 0.
@@ -110,7 +111,7 @@ pub fn score_until(
         order => order,
     };
     within("BLEU max_order", order.into(), HIGHEST_ORDER.into())?;
-    within("BLEU text bytes", prediction.len().max(reference.len()), MAX_TOKENS)?;
+    within("BLEU text bytes", prediction.len().max(reference.len()), MAX_BYTES)?;
 
     let mut counts = Counts { matches: vec![0; order.into()], prediction: 0, reference: 0 };
     if prediction.len() + reference.len() <= KEPT_SCRATCH {
@@ -141,7 +142,7 @@ thread_local! {
 
 #[derive(Default)]
 struct Scratch {
-    tokens: Tokens,
+    words: Vocabulary,
     overlap: Overlap,
     prediction: Vec<u32>,
     reference: Vec<u32>,
@@ -156,10 +157,10 @@ impl Scratch {
         counts: &mut Counts,
         stop: Stop<'_>,
     ) -> Result<(), Unscored> {
-        let Self { tokens, overlap, .. } = self;
-        tokens.clear();
-        read(reference, options, &mut self.reference, stop, |token| tokens.intern(token))?;
-        read(prediction, options, &mut self.prediction, stop, |token| tokens.find(token))?;
+        let Self { words, overlap, .. } = self;
+        words.reset(expected_words(reference.len()));
+        read(reference, options, &mut self.reference, stop, |token| words.insert(token))?;
+        read(prediction, options, &mut self.prediction, stop, |token| words.find(token))?;
         overlap.clipped_matches(&self.prediction, &self.reference, &mut counts.matches, stop)?;
         counts.prediction = self.prediction.len();
         counts.reference = self.reference.len();

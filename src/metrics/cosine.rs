@@ -15,9 +15,9 @@
 
 use std::fmt;
 
-use super::intern::Tokens;
 use super::nltk;
 use super::text::{Tokenizer, Word, each_word, fold};
+use super::vocabulary::Vocabulary;
 use super::{Stop, Unscored};
 
 /// Two vectors that have no cosine.
@@ -118,7 +118,7 @@ pub fn of_words_until(prediction: &str, reference: &str, stop: Stop<'_>) -> Resu
 
 #[derive(Default)]
 struct WordCounts {
-    words: Tokens,
+    words: Vocabulary,
     /// How often each word stands in the prediction and in the reference.
     by_word: Vec<[u64; 2]>,
 }
@@ -128,13 +128,13 @@ impl WordCounts {
         let mut folded = String::new();
         each_word(text, Tokenizer::Unicode, &mut Vec::new(), stop, |word| {
             let id = match word {
-                Word::Lowered(word) => self.words.intern(word),
+                Word::Lowered(word) => self.words.insert(word),
                 Word::Raw(raw) => {
                     fold(raw, &mut folded);
-                    self.words.intern(folded.as_bytes())
+                    self.words.insert(folded.as_bytes())
                 }
             };
-            self.by_word.resize(self.words.len(), [0; 2]);
+            self.by_word.resize(self.words.len() + 1, [0; 2]);
             if let Some(counts) = self.by_word.get_mut(id as usize) {
                 count(counts);
             }

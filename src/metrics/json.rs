@@ -21,7 +21,7 @@ pub mod spans;
 
 use std::fmt;
 
-use super::intern::KeyedHash;
+use super::hash::KeyedHash;
 use super::{Stop, Unscored};
 
 /// The text is not JSON.

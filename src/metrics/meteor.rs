@@ -27,9 +27,9 @@ mod wordnet;
 
 pub use wordnet::{WordNet, WordNetError};
 
-use super::intern::{Tokens, UNKNOWN};
 use super::nltk::{Tokenizer, within_limits};
 use super::porter;
+use super::vocabulary::{UNKNOWN, Vocabulary};
 use super::{Stop, Unscored};
 
 /// How METEOR is computed. The defaults are those of NLTK and the hosted graders.
@@ -94,7 +94,7 @@ pub fn score_until(
 ) -> Result<Score, Unscored> {
     within_limits(prediction, reference, "bytes of text for METEOR")?;
     stop.check()?;
-    let mut words = Tokens::default();
+    let mut words = Vocabulary::default();
     let mut predicted = read(prediction, options.tokenizer, &mut words, stop)?;
     let mut wanted = read(reference, options.tokenizer, &mut words, stop)?;
     let mut alignment = Alignment::new(predicted.len());
@@ -109,15 +109,15 @@ pub fn score_until(
         used_synonyms: options.synonyms.is_some(),
     };
 
-    score.exact_matches = alignment.match_words(&mut predicted, &mut wanted, words.len(), &[], stop)?;
+    score.exact_matches = alignment.match_words(&mut predicted, &mut wanted, words.len() + 1, &[], stop)?;
     let mut stems = Stems::default();
     stems.replace(&mut predicted, &mut words, stop)?;
     stems.replace(&mut wanted, &mut words, stop)?;
-    score.stem_matches = alignment.match_words(&mut predicted, &mut wanted, words.len(), &[], stop)?;
+    score.stem_matches = alignment.match_words(&mut predicted, &mut wanted, words.len() + 1, &[], stop)?;
     if let Some(wordnet) = options.synonyms {
         let synonyms = synonyms_of(&predicted, &words, wordnet, stop)?;
         score.synonym_matches =
-            alignment.match_words(&mut predicted, &mut wanted, words.len(), &synonyms, stop)?;
+            alignment.match_words(&mut predicted, &mut wanted, words.len() + 1, &synonyms, stop)?;
     }
 
     let matches = score.exact_matches + score.stem_matches + score.synonym_matches;
@@ -143,10 +143,15 @@ struct Word {
 /// Steps between two looks at [`Stop`].
 const PATIENCE: usize = 1 << 12;
 
-fn read(text: &str, tokenizer: Tokenizer, words: &mut Tokens, stop: Stop<'_>) -> Result<Vec<Word>, Unscored> {
+fn read(
+    text: &str,
+    tokenizer: Tokenizer,
+    words: &mut Vocabulary,
+    stop: Stop<'_>,
+) -> Result<Vec<Word>, Unscored> {
     let mut read = Vec::new();
     tokenizer.each_token(text, stop, |token| {
-        let id = words.intern(token.to_lowercase().as_bytes());
+        let id = words.insert(token.to_lowercase().as_bytes());
         read.push(Word { at: read.len() as u32, id });
         Ok(())
     })?;
@@ -158,7 +163,7 @@ fn read(text: &str, tokenizer: Tokenizer, words: &mut Tokens, stop: Stop<'_>) ->
 struct Stems(Vec<u32>);
 
 impl Stems {
-    fn replace(&mut self, list: &mut [Word], words: &mut Tokens, stop: Stop<'_>) -> Result<(), Unscored> {
+    fn replace(&mut self, list: &mut [Word], words: &mut Vocabulary, stop: Stop<'_>) -> Result<(), Unscored> {
         for (number, word) in list.iter_mut().enumerate() {
             if number.is_multiple_of(PATIENCE) {
                 stop.check()?;
@@ -168,7 +173,7 @@ impl Stems {
         Ok(())
     }
 
-    fn stem(&mut self, id: u32, words: &mut Tokens) -> u32 {
+    fn stem(&mut self, id: u32, words: &mut Vocabulary) -> u32 {
         let index = id as usize;
         if self.0.len() <= index {
             self.0.resize(index + 1, UNKNOWN);
@@ -176,7 +181,7 @@ impl Stems {
         match self.0.get_mut(index) {
             Some(known) if *known == UNKNOWN => {
                 let stem = porter::stem(text_of(words, id)).into_owned();
-                *known = words.intern(stem.as_bytes());
+                *known = words.insert(stem.as_bytes());
                 *known
             }
             Some(known) => *known,
@@ -185,18 +190,18 @@ impl Stems {
     }
 }
 
-fn text_of(words: &Tokens, id: u32) -> &str {
-    str::from_utf8(words.token(id)).unwrap_or_default()
+fn text_of(words: &Vocabulary, id: u32) -> &str {
+    str::from_utf8(words.word(id)).unwrap_or_default()
 }
 
 /// For each word of `list`, by its number: its synonyms that any text has.
 fn synonyms_of(
     list: &[Word],
-    words: &Tokens,
+    words: &Vocabulary,
     wordnet: &WordNet,
     stop: Stop<'_>,
 ) -> Result<Vec<Option<Box<[u32]>>>, Unscored> {
-    let mut synonyms: Vec<Option<Box<[u32]>>> = vec![None; words.len()];
+    let mut synonyms: Vec<Option<Box<[u32]>>> = vec![None; words.len() + 1];
     for (number, word) in list.iter().enumerate() {
         if number.is_multiple_of(PATIENCE) {
             stop.check()?;

@@ -10,7 +10,6 @@ pub mod exact_match;
 pub mod formula;
 pub mod fuzzy;
 pub mod gleu;
-pub mod intern;
 pub mod json;
 pub mod keyword_match;
 pub mod meteor;
@@ -27,7 +26,9 @@ pub mod tool_call;
 pub mod trajectory;
 
 mod case_folding;
+mod hash;
 mod lcs;
+mod overlap;
 mod vocabulary;
 
 use std::fmt;

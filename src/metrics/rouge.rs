@@ -37,13 +37,12 @@ use std::str::FromStr;
 
 use rust_stemmers::Algorithm;
 
-mod ngrams;
 mod reader;
 mod summary;
 
 use super::lcs::Lcs;
+use super::overlap::Overlap;
 pub use super::text::Tokenizer;
-use super::vocabulary::Pairs;
 use super::{Stop, Unscored};
 use reader::Reader;
 
@@ -275,9 +274,7 @@ struct Scratch {
     reader: Reader,
     reference: Tokens,
     prediction: Tokens,
-    pairs: Pairs,
-    grams: Vec<u32>,
-    candidates: Vec<u32>,
+    overlap: Overlap,
     counts: Vec<u32>,
     lcs: Lcs,
     union: Vec<u64>,
@@ -316,8 +313,12 @@ impl Scratch {
         let reference_units = self.reference.ids.len() as u64;
         match options.kind {
             Kind::N(n) => {
-                let n = u64::from(n.clamp(1, 9));
-                let matches = self.ngram_matches(n as usize, stop)?;
+                let n = n.clamp(1, 9);
+                let mut matches = [0; 9];
+                let orders = &mut matches[..usize::from(n)];
+                self.overlap.clipped_matches(&self.prediction.ids, &self.reference.ids, orders, stop)?;
+                let matches = orders.last().copied().unwrap_or_default();
+                let n = u64::from(n);
                 let units = |tokens: u64| (tokens + 1).saturating_sub(n);
                 Ok(Score::new(matches, units(prediction_units), units(reference_units)))
             }
@@ -336,14 +337,10 @@ impl Scratch {
     /// Bytes held, used or not.
     fn capacity(&self) -> usize {
         let tokens = |tokens: &Tokens| tokens.ids.capacity() + tokens.ends.capacity();
-        let ids = tokens(&self.reference)
-            + tokens(&self.prediction)
-            + self.grams.capacity()
-            + self.candidates.capacity();
-        (ids + self.counts.capacity()) * 4
+        (tokens(&self.reference) + tokens(&self.prediction) + self.counts.capacity()) * size_of::<u32>()
             + self.union.capacity() * 8
             + self.reader.capacity()
-            + self.pairs.capacity()
+            + self.overlap.capacity()
             + self.lcs.capacity()
     }
 }

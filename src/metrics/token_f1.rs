@@ -14,8 +14,9 @@
 //! # Ok::<(), rapid_eval::metrics::Unscored>(())
 //! ```
 
-use super::intern::{Overlap, Tokens};
 use super::nltk::{is_python_word, white_space_tokens, within_limits};
+use super::overlap::Overlap;
+use super::vocabulary::Vocabulary;
 use super::{Stop, Unscored};
 
 /// A token F1 and what it is made of.
@@ -45,7 +46,7 @@ pub fn score(prediction: &str, reference: &str) -> Result<Score, Unscored> {
 /// As [`score`]; [`Unscored::Stopped`] soon after `stop` was raised.
 pub fn score_until(prediction: &str, reference: &str, stop: Stop<'_>) -> Result<Score, Unscored> {
     within_limits(prediction, reference, "bytes of text for token F1")?;
-    let mut words = Tokens::default();
+    let mut words = Vocabulary::default();
     let predicted = read(prediction, &mut words, stop)?;
     let wanted = read(reference, &mut words, stop)?;
     let mut matches = [0];
@@ -61,7 +62,7 @@ pub fn score_until(prediction: &str, reference: &str, stop: Stop<'_>) -> Result<
 }
 
 /// The numbers of a text's words.
-fn read(text: &str, words: &mut Tokens, stop: Stop<'_>) -> Result<Vec<u32>, Unscored> {
+fn read(text: &str, words: &mut Vocabulary, stop: Stop<'_>) -> Result<Vec<u32>, Unscored> {
     const PATIENCE: usize = 1 << 12;
     let mut ids = Vec::new();
     let lowered = text.to_lowercase();
@@ -72,7 +73,7 @@ fn read(text: &str, words: &mut Tokens, stop: Stop<'_>) -> Result<Vec<u32>, Unsc
         }
         buffer.clear();
         buffer.extend(piece.chars().filter(|c| !c.is_ascii_punctuation()));
-        each_without_articles(&buffer, |word| ids.push(words.intern(word.as_bytes())));
+        each_without_articles(&buffer, |word| ids.push(words.insert(word.as_bytes())));
     }
     Ok(ids)
 }

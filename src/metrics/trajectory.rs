@@ -27,8 +27,8 @@ use std::collections::HashMap;
 
 pub use super::ratio::Ratio;
 
-use super::intern::{MAX_TOKENS, Tokens};
 use super::json::{ValueId, Values};
+use super::vocabulary::{MAX_BYTES, Vocabulary};
 use super::{Stop, Unscored};
 
 /// A call of a tool.
@@ -115,21 +115,21 @@ fn classes(
 ) -> Result<(Vec<Class>, Vec<Class>), Unscored> {
     let bytes = |call: &Call<'_>| call.name.len() + call.input.map_or(0, str::len);
     let found = predicted.iter().chain(reference).map(bytes).sum::<usize>();
-    if found > MAX_TOKENS {
-        let (found, limit) = (found as u64, MAX_TOKENS as u64);
+    if found > MAX_BYTES {
+        let (found, limit) = (found as u64, MAX_BYTES as u64);
         return Err(Unscored::OverLimit { what: "bytes of a trajectory", found, limit });
     }
-    let (mut texts, mut values) = (Tokens::default(), Values::new());
+    let (mut texts, mut values) = (Vocabulary::default(), Values::new());
     let mut class = |call: &Call<'_>| {
         stop.check()?;
         let input = match call.input {
             None => Input::Value(values.empty_object()),
             Some(input) => match values.read_until(input, stop)? {
                 Ok(value) => Input::Value(value),
-                Err(_) => Input::Text(texts.intern(input.as_bytes())),
+                Err(_) => Input::Text(texts.insert(input.as_bytes())),
             },
         };
-        Ok(Class { name: texts.intern(call.name.as_bytes()), input })
+        Ok(Class { name: texts.insert(call.name.as_bytes()), input })
     };
     let predicted = predicted.iter().map(&mut class).collect::<Result<_, Unscored>>()?;
     let reference = reference.iter().map(&mut class).collect::<Result<_, Unscored>>()?;

@@ -4,50 +4,17 @@
 //! next text needs, not as much as the largest text so far. Hashes are seeded per process, so nobody
 //! can prepare a text whose words all collide.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
+use super::hash::{KeyedHash, equal};
+
+/// The most bytes a text may have, so that numbers and positions fit in 32 bits.
+pub(crate) const MAX_BYTES: usize = 1 << 30;
 
 /// The number of every word and n-gram that was not given one. It equals nothing.
 pub(crate) const UNKNOWN: u32 = 0;
 
-static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
-
-/// Multiplies and folds the halves together: every input bit reaches every output bit.
-fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    (product as u64) ^ ((product >> 64) as u64)
-}
-
-fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
-    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-    let second_seed = MULTIPLIER ^ seed.rotate_left(32);
-    let length = bytes.len() as u64;
-    // Most words are short: two loads that may overlap take in all of one.
-    let (first, last) = match bytes {
-        [] => (0, 0),
-        [a] => (u64::from(*a), 0),
-        [a, b] | [a, b, _] => {
-            let last = bytes[bytes.len() - 1];
-            (u64::from(*a), u64::from(*b) << 8 | u64::from(last))
-        }
-        [..] => match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-            (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
-            _ => {
-                let first = bytes.first_chunk::<4>().map_or(0, |first| u32::from_le_bytes(*first));
-                let last = bytes.last_chunk::<4>().map_or(0, |last| u32::from_le_bytes(*last));
-                (u64::from(first), u64::from(last))
-            }
-        },
-    };
-    let mut state = fold(seed ^ first, second_seed ^ last) ^ length;
-    if bytes.len() > 16 {
-        for eight in bytes[8..bytes.len() - 8].chunks(8) {
-            let mut padded = [0; 8];
-            padded[..eight.len()].copy_from_slice(eight);
-            state = fold(state ^ u64::from_le_bytes(padded), second_seed);
-        }
-    }
-    fold(state, MULTIPLIER)
+/// A guess at the distinct words of a text: their number grows slower than texts. Tables grow if there are more.
+pub(crate) fn expected_words(text_bytes: usize) -> usize {
+    (text_bytes / 12).min(8192)
 }
 
 /// Slots for about `entries` entries at a load of at most one half.
@@ -65,12 +32,20 @@ struct WordSlot {
 const FREE_WORD: WordSlot = WordSlot { tag: 0, id: UNKNOWN };
 
 /// Words (any bytes) numbered from 1 in the order of their first appearance.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Vocabulary {
+    hash: KeyedHash,
     slots: Vec<WordSlot>,
     /// Hash and end of each word in `bytes`; a word starts where the one before ends.
     words: Vec<(u64, u32)>,
     bytes: Vec<u8>,
+}
+
+impl Default for Vocabulary {
+    fn default() -> Self {
+        let slots = vec![FREE_WORD; slots_for(0)];
+        Self { hash: KeyedHash::of_process(), slots, words: Vec::new(), bytes: Vec::new() }
+    }
 }
 
 impl Vocabulary {
@@ -89,7 +64,7 @@ impl Vocabulary {
 
     /// The number of `word`, a new one if need be. Words of one vocabulary may have 4 GiB together.
     pub(crate) fn insert(&mut self, word: &[u8]) -> u32 {
-        let hash = hash_bytes(*SEED, word);
+        let hash = self.hash.bytes(word);
         match self.search(word, hash) {
             Ok(id) => id,
             Err(slot) => {
@@ -107,7 +82,7 @@ impl Vocabulary {
 
     /// The number of `word`, or [`UNKNOWN`].
     pub(crate) fn find(&self, word: &[u8]) -> u32 {
-        self.search(word, hash_bytes(*SEED, word)).unwrap_or(UNKNOWN)
+        self.search(word, self.hash.bytes(word)).unwrap_or(UNKNOWN)
     }
 
     /// The word's number, or the slot where it belongs.
@@ -120,14 +95,15 @@ impl Vocabulary {
             if slot.id == UNKNOWN {
                 return Err(at);
             }
-            if slot.tag == tag && self.word(slot.id) == word {
+            if slot.tag == tag && equal(self.word(slot.id), word) {
                 return Ok(slot.id);
             }
             at = (at + 1) & mask;
         }
     }
 
-    fn word(&self, id: u32) -> &[u8] {
+    /// The word with this number, which must have been given.
+    pub(crate) fn word(&self, id: u32) -> &[u8] {
         let index = id as usize - 1;
         let start = if index == 0 { 0 } else { self.words[index - 1].1 };
         &self.bytes[start as usize..self.words[index].1 as usize]
@@ -155,8 +131,9 @@ impl Vocabulary {
 }
 
 /// Pairs of numbers, themselves numbered from 1: an n-gram is the pair of the (n-1)-gram before and a word.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pairs {
+    hash: KeyedHash,
     slots: Vec<PairSlot>,
     count: u32,
 }
@@ -169,6 +146,12 @@ struct PairSlot {
 }
 
 const FREE_PAIR: PairSlot = PairSlot { first: 0, second: 0, id: UNKNOWN };
+
+impl Default for Pairs {
+    fn default() -> Self {
+        Self { hash: KeyedHash::of_process(), slots: vec![FREE_PAIR; slots_for(0)], count: 0 }
+    }
+}
 
 impl Pairs {
     /// Forgets all pairs and makes room for `most` of them, the most there may be until the next reset.
@@ -185,29 +168,28 @@ impl Pairs {
 
     /// The number of a pair, a new one if need be.
     pub(crate) fn insert(&mut self, first: u32, second: u32) -> u32 {
-        self.search(first, second).unwrap_or_else(|slot| {
-            self.count += 1;
-            self.slots[slot] = PairSlot { first, second, id: self.count };
-            self.count
-        })
+        let at = self.slot(first, second);
+        let slot = &mut self.slots[at];
+        let is_new = slot.id == UNKNOWN;
+        self.count += u32::from(is_new);
+        *slot = PairSlot { first, second, id: if is_new { self.count } else { slot.id } };
+        slot.id
     }
 
-    /// The number of a pair, or [`UNKNOWN`]; a pair with an unknown part is unknown.
+    /// The number of a pair, or [`UNKNOWN`].
     pub(crate) fn find(&self, first: u32, second: u32) -> u32 {
-        self.search(first, second).unwrap_or(UNKNOWN)
+        self.slots[self.slot(first, second)].id
     }
 
-    fn search(&self, first: u32, second: u32) -> Result<u32, usize> {
+    /// Where the pair is, or the free slot where it belongs.
+    fn slot(&self, first: u32, second: u32) -> usize {
         let mask = self.slots.len() - 1;
-        let key = (u64::from(first) << 32) | u64::from(second);
-        let mut at = fold(key ^ *SEED, 0x9e37_79b9_7f4a_7c15) as usize & mask;
+        let mut at = self.hash.word((u64::from(first) << 32) | u64::from(second)) as usize & mask;
         loop {
             let slot = self.slots[at];
-            if slot.id == UNKNOWN {
-                return Err(at);
-            }
-            if slot.first == first && slot.second == second {
-                return Ok(slot.id);
+            // One branch that is nearly always taken, in place of two that can't be foreseen.
+            if (slot.first == first && slot.second == second) | (slot.id == UNKNOWN) {
+                return at;
             }
             at = (at + 1) & mask;
         }

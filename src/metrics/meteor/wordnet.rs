@@ -13,13 +13,13 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
-use crate::metrics::intern::Tokens;
+use crate::metrics::vocabulary::Vocabulary;
 
 /// Which words mean the same, held in about 15 MiB of memory.
 #[derive(Debug)]
 pub struct WordNet {
     parts: [PartOfSpeech; 4],
-    names: Tokens,
+    names: Vocabulary,
 }
 
 /// Why WordNet's files can't be used.
@@ -151,7 +151,7 @@ impl WordNet {
     /// # Errors
     /// [`WordNetError`], naming the file.
     pub fn read(mut open: impl FnMut(&'static str) -> io::Result<String>) -> Result<Self, WordNetError> {
-        let mut names = Tokens::default();
+        let mut names = Vocabulary::default();
         let mut content = |file| open(file).map_err(|source| WordNetError::Unreadable { file, source });
         let mut parts = Vec::with_capacity(SOURCES.len());
         for source in &SOURCES {
@@ -176,7 +176,7 @@ impl WordNet {
         for part in &self.parts {
             let mut take_of = |form: &str| {
                 for &name in part.synonyms.get(form).into_iter().flatten() {
-                    take(str::from_utf8(self.names.token(name)).unwrap_or_default());
+                    take(str::from_utf8(self.names.word(name)).unwrap_or_default());
                 }
             };
             take_of(word);
@@ -202,7 +202,7 @@ fn lines(content: &str) -> impl Iterator<Item = (usize, &str)> {
 fn read_synsets<'a>(
     file: &'static str,
     content: &'a str,
-    names: &mut Tokens,
+    names: &mut Vocabulary,
 ) -> Result<FxHashMap<&'a str, Vec<u32>>, WordNetError> {
     let mut synsets = FxHashMap::default();
     for (line, text) in lines(content) {
@@ -218,7 +218,7 @@ fn read_synsets<'a>(
             // An adjective may carry the place it takes in a phrase: "afloat(p)".
             let name = name.split('(').next().unwrap_or(name);
             if !name.contains('_') && !name.contains(|c: char| c.is_ascii_uppercase()) {
-                ids.push(names.intern(name.as_bytes()));
+                ids.push(names.insert(name.as_bytes()));
             }
         }
         synsets.insert(place, ids);

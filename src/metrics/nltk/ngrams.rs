@@ -1,7 +1,8 @@
 //! The n-grams that two texts share.
 
-use crate::metrics::intern::{MAX_TOKENS, Overlap, Tokens};
 use crate::metrics::nltk::Tokenizer;
+use crate::metrics::overlap::Overlap;
+use crate::metrics::vocabulary::{MAX_BYTES, Vocabulary};
 use crate::metrics::{Stop, Unscored};
 
 /// What n-gram metrics count, for orders 1 to `N`.
@@ -33,7 +34,7 @@ impl<const N: usize> SharedNgrams<N> {
 }
 
 /// The bytes a text may have for tokens and their spaces to stay countable in 32 bits.
-const MOST_BYTES: usize = MAX_TOKENS / 4;
+const MOST_BYTES: usize = MAX_BYTES / 4;
 
 /// Refuses texts of more than 256 MiB.
 pub(in crate::metrics) fn within_limits(
@@ -56,10 +57,10 @@ pub(in crate::metrics) fn shared_ngrams<const N: usize>(
     stop: Stop<'_>,
 ) -> Result<SharedNgrams<N>, Unscored> {
     stop.check()?;
-    let mut tokens = Tokens::default();
+    let mut tokens = Vocabulary::default();
     let mut reference_ids = Vec::new();
     tokenizer.each_token(reference, stop, |token| {
-        reference_ids.push(tokens.intern(token.as_bytes()));
+        reference_ids.push(tokens.insert(token.as_bytes()));
         Ok(())
     })?;
     let mut prediction_ids = Vec::new();

@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::{Kind, Options, Stemmer, Tokens};
 use crate::metrics::text::{Tokenizer, Word, each_word, fold};
-use crate::metrics::vocabulary::{UNKNOWN, Vocabulary};
+use crate::metrics::vocabulary::{UNKNOWN, Vocabulary, expected_words};
 use crate::metrics::{Stop, Unscored, porter, punkt};
 
 /// How many lines pass between two looks at [`Stop`].
@@ -88,10 +88,8 @@ impl Reader {
                 Kind::L | Kind::N(_) => Sentences::None,
             },
         };
-        // Distinct words grow slower than texts; the tables grow if a text has more.
-        let guess = |bytes: usize| (bytes / 12).min(8192);
-        self.vocabulary.reset(guess(reference.len()));
-        self.raw.reset(guess(reference.len() + prediction.len()));
+        self.vocabulary.reset(expected_words(reference.len()));
+        self.raw.reset(expected_words(reference.len() + prediction.len()));
         self.numbers.clear();
         self.numbers.push(UNKNOWN);
     }
