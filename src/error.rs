@@ -58,8 +58,11 @@ pub enum Kind {
     Unauthenticated,
     /// The key is valid but does not allow this.
     PermissionDenied,
-    /// A limit is hit.
+    /// Too much is going on or a quota is used up; later it may pass.
     ResourceExhausted,
+    /// The request is larger than a limit; sending it again cannot help.
+    #[strum(serialize = "RESOURCE_EXHAUSTED")]
+    TooLarge,
     /// Not offered.
     Unimplemented,
     /// A passing failure of something this service relies on.
@@ -81,7 +84,7 @@ impl Kind {
             Self::NotFound => tonic::Code::NotFound,
             Self::Unauthenticated => tonic::Code::Unauthenticated,
             Self::PermissionDenied => tonic::Code::PermissionDenied,
-            Self::ResourceExhausted => tonic::Code::ResourceExhausted,
+            Self::ResourceExhausted | Self::TooLarge => tonic::Code::ResourceExhausted,
             Self::Unimplemented => tonic::Code::Unimplemented,
             Self::Unavailable => tonic::Code::Unavailable,
             Self::DeadlineExceeded => tonic::Code::DeadlineExceeded,
@@ -90,7 +93,8 @@ impl Kind {
         }
     }
 
-    /// The HTTP status that Google's REST doors use for this code.
+    /// The HTTP status that Google's REST doors use for this code, but 413 for what is too large: clients send
+    /// again what met a 429.
     pub fn http(self) -> http::StatusCode {
         match self {
             Self::InvalidArgument | Self::FailedPrecondition => http::StatusCode::BAD_REQUEST,
@@ -98,6 +102,7 @@ impl Kind {
             Self::Unauthenticated => http::StatusCode::UNAUTHORIZED,
             Self::PermissionDenied => http::StatusCode::FORBIDDEN,
             Self::ResourceExhausted => http::StatusCode::TOO_MANY_REQUESTS,
+            Self::TooLarge => http::StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unimplemented => http::StatusCode::NOT_IMPLEMENTED,
             Self::Unavailable => http::StatusCode::SERVICE_UNAVAILABLE,
             Self::DeadlineExceeded => http::StatusCode::GATEWAY_TIMEOUT,
@@ -204,7 +209,7 @@ impl From<Unscored> for Error {
             Unscored::Stopped => {
                 Self::new(Kind::Cancelled, "stopped: the caller has gone or its deadline has passed")
             }
-            Unscored::OverLimit { .. } => Self::new(Kind::ResourceExhausted, unscored.to_string()),
+            Unscored::OverLimit { .. } => Self::new(Kind::TooLarge, unscored.to_string()),
         }
     }
 }

@@ -288,7 +288,8 @@ async fn a_body_over_the_limit_is_refused_as_sent_and_as_unpacked() {
     let long = vec![b' '; 1001];
     let unpacked = send(&world, Method::POST, PATH, &[("content-encoding", "gzip")], gzipped(&long)).await;
     for answer in [post(&world, PATH, long).await, unpacked] {
-        assert_eq!(answer.status, 429);
+        // Google's newest client sends again what met a 429.
+        assert_eq!(answer.status, 413);
         let error = error_of(&answer);
         assert_eq!(error["status"], "RESOURCE_EXHAUSTED");
         assert!(error["message"].as_str().unwrap().contains("limits.request_bytes = 1000"), "{error}");

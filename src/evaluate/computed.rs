@@ -256,7 +256,7 @@ impl Evaluator {
             found if found > limit => Err(Error {
                 field: String::from("instances"),
                 ..Error::new(
-                    Kind::ResourceExhausted,
+                    Kind::TooLarge,
                     format!("has {found} instances, over limits.instances = {limit}; split the request"),
                 )
             }),
@@ -271,10 +271,7 @@ fn within_limit<'a>(text: &'a str, field: &str, limit: usize) -> Result<&'a str,
     }
     Err(Error {
         field: String::from(field),
-        ..Error::new(
-            Kind::ResourceExhausted,
-            format!("has {} bytes, over limits.text_bytes = {limit}", text.len()),
-        )
+        ..Error::new(Kind::TooLarge, format!("has {} bytes, over limits.text_bytes = {limit}", text.len()))
     })
 }
 

@@ -33,7 +33,7 @@ impl Evaluator {
             return Err(Error {
                 field: String::from("metrics"),
                 ..Error::new(
-                    Kind::ResourceExhausted,
+                    Kind::TooLarge,
                     format!("{count} metrics are over limits.instances = {}", self.limits.instances),
                 )
             });

@@ -127,7 +127,7 @@ impl Held {
         let limit = self.limits.request_bytes;
         if bytes > limit {
             let found = format!("the request message unpacks to more than limits.request_bytes = {limit}");
-            return Err(Error::new(Kind::ResourceExhausted, found));
+            return Err(Error::new(Kind::TooLarge, found));
         }
         self.grow_to(bytes)
     }
@@ -136,7 +136,7 @@ impl Held {
         let limit = self.limits.request_bytes;
         if bytes > limit {
             let found = format!("the request message has {bytes} bytes, over limits.request_bytes = {limit}");
-            return Err(Error::new(Kind::ResourceExhausted, found));
+            return Err(Error::new(Kind::TooLarge, found));
         }
         self.grow_to(bytes)
     }

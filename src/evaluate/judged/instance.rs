@@ -30,7 +30,7 @@ impl Texts {
             None => Ok(()),
             Some((name, _)) => Err(Error {
                 field: format!("instance.{}", quoted(name)),
-                ..Error::new(Kind::ResourceExhausted, format!("is longer than limits.text_bytes = {limit}"))
+                ..Error::new(Kind::TooLarge, format!("is longer than limits.text_bytes = {limit}"))
             }),
         }
     }

@@ -75,7 +75,7 @@ fn within(bytes: usize, limit: usize) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::new(
-        Kind::ResourceExhausted,
+        Kind::TooLarge,
         format!("the request has {bytes} bytes or more, over limits.request_bytes = {limit}"),
     ))
 }

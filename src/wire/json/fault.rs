@@ -100,7 +100,7 @@ impl From<Fault> for Error {
                 }
             }
             Problem::Value(what) => Self::bad_request(path, quoted(&what)),
-            Problem::Limit(what) => Self { field: path, ..Self::new(Kind::ResourceExhausted, what) },
+            Problem::Limit(what) => Self { field: path, ..Self::new(Kind::TooLarge, what) },
         }
     }
 }
