@@ -1,33 +1,17 @@
 // Chromium: the page at / shows what the server is and sends a request, under its own security policy.
 
 import assert from "node:assert/strict";
-import { accessSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { delimiter, join } from "node:path";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 
-const { chromium } = createRequire(join(process.env.CLIENT_HOME, "/"))("playwright-core");
+import { launch } from "../chromium.mjs";
+
 const verdicts = JSON.parse(readFileSync(new URL("../judge_verdicts.json", import.meta.url)));
 const SERVER = `http://${process.env.SERVER_ADDRESS}`;
 
-/** The browser of this machine. */
-function installed() {
-  for (const folder of process.env.PATH.split(delimiter)) {
-    for (const name of ["chromium", "chromium-browser", "google-chrome"]) {
-      try {
-        accessSync(join(folder, name));
-        return join(folder, name);
-      } catch {
-        // Not in this folder.
-      }
-    }
-  }
-  throw new Error("no Chromium on the path; on Debian: apt-get install chromium");
-}
-
 let browser;
 before(async () => {
-  browser = await chromium.launch({ executablePath: installed(), args: ["--no-sandbox"] });
+  browser = await launch();
 });
 after(() => browser?.close());
 
