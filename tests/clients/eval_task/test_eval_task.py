@@ -1,5 +1,7 @@
 """EvalTask of the Vertex AI SDK, generally available and preview: a data frame in, a summary and a table out."""
 
+import json
+
 import grpc
 import pandas
 import pytest
@@ -11,6 +13,7 @@ from google.cloud import aiplatform_v1, aiplatform_v1beta1
 from vertexai.evaluation import utils as ga_utils
 from vertexai.preview.evaluation import metrics as preview_metrics
 from vertexai.preview.evaluation import utils as preview_utils
+from vertexai.preview.evaluation.metrics.custom_output_config import CustomOutputConfig
 
 TRANSPORTS = ["grpc", "rest"]
 
@@ -157,6 +160,20 @@ def test_the_number_of_samples_is_the_callers(transport):
     # The first sample says 2; asked four times, the judge says 4.
     assert table["politeness/score"].tolist() == [2]
     assert table["politeness/explanation"].tolist() == ["Curt."]
+
+
+def test_what_the_judge_said_can_be_read_by_the_caller(transport):
+    def smallest(said: list[str]) -> dict:
+        return {"score": min(json.loads(text)["score"] for text in said), "explanation": f"{len(said)} samples"}
+
+    politeness = vertexai.preview.evaluation.PointwiseMetric(
+        metric="politeness",
+        metric_prompt_template="Rate from 1 to 5 how polite this is: {response}",
+        custom_output_config=CustomOutputConfig(return_raw_output=True, parsing_fn=smallest),
+    )
+    _, table = run("preview", {"response": ["Where is the station, please?"]}, [politeness])
+    # Of 2, 4, 4 and 4, which the service would have called a 4.
+    assert table == {"politeness": [2], "politeness/explanation": ["4 samples"]}
 
 
 def test_trajectories_are_compared(evaluate_preview):
