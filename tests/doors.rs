@@ -3,6 +3,8 @@
 
 mod world;
 
+use std::path::Path;
+
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
@@ -13,27 +15,79 @@ use serde_json::{Map, Value, json};
 use world::http::{Answer, http1};
 use world::{Running, World, process};
 
-/// Arms that ask a judge, beside those with `quality` in their names.
-const JUDGED: [&str; 12] = [
-    "fluency_input",
-    "coherence_input",
-    "safety_input",
-    "groundedness_input",
-    "fulfillment_input",
-    "summarization_helpfulness_input",
-    "summarization_verbosity_input",
-    "question_answering_relevance_input",
-    "question_answering_helpfulness_input",
-    "question_answering_correctness_input",
-    "pointwise_metric_input",
-    "pairwise_metric_input",
+/// Whom an arm needs for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    /// Nobody: it is computed.
+    Nobody,
+    /// A judge, who gives what `REPLIES` has for its question.
+    Judge,
+    /// A neural scorer, which no world here has.
+    Scorer,
+}
+use Needs::{Judge, Nobody, Scorer};
+
+/// Every arm. One that is in the schema and not here, or here and no longer there, fails
+/// `every_arm_of_the_schema_is_in_the_table`. What a new arm needs beside texts goes into `filled`, and what its judge
+/// says into `REPLIES`.
+const ARMS: [(&str, Needs); 32] = [
+    ("exact_match_input", Nobody),
+    ("bleu_input", Nobody),
+    ("rouge_input", Nobody),
+    ("fluency_input", Judge),
+    ("coherence_input", Judge),
+    ("summarization_quality_input", Judge),
+    ("safety_input", Judge),
+    ("groundedness_input", Judge),
+    ("question_answering_quality_input", Judge),
+    ("fulfillment_input", Judge),
+    ("summarization_helpfulness_input", Judge),
+    ("summarization_verbosity_input", Judge),
+    ("question_answering_relevance_input", Judge),
+    ("question_answering_helpfulness_input", Judge),
+    ("question_answering_correctness_input", Judge),
+    ("tool_call_valid_input", Nobody),
+    ("tool_name_match_input", Nobody),
+    ("tool_parameter_key_match_input", Nobody),
+    ("tool_parameter_kv_match_input", Nobody),
+    ("pairwise_summarization_quality_input", Judge),
+    ("pairwise_question_answering_quality_input", Judge),
+    ("pointwise_metric_input", Judge),
+    ("pairwise_metric_input", Judge),
+    ("comet_input", Scorer),
+    ("metricx_input", Scorer),
+    ("trajectory_exact_match_input", Nobody),
+    ("trajectory_in_order_match_input", Nobody),
+    ("trajectory_any_order_match_input", Nobody),
+    ("trajectory_precision_input", Nobody),
+    ("trajectory_recall_input", Nobody),
+    ("trajectory_single_tool_use_input", Nobody),
+    ("rubric_based_instruction_following_input", Judge),
 ];
 
-/// The arms of the request, from the descriptors.
+/// What the judge says, by a part of the form that a question asks for. All scales have a 1; the samples differ, so that
+/// confidence and choice of the explanation are no accident.
+const REPLIES: &str = r#"
+{"when": "\"rubrics\": [", "reply": {"rubrics": ["The answer names the hour.", "The answer is short."]}}
+{"when": "\"verdicts\": [", "reply": {"verdicts": [{"id": 1, "satisfied": true}, {"id": 2, "satisfied": false}]}}
+{"when": "\"choice\": ", "replies": [{"explanation": "Alike.", "choice": "SAME"}, {"explanation": "A.", "choice": "A"}]}
+{"when": "\"score\": ", "replies": [{"explanation": "No.", "score": 0}, {"explanation": "A little.", "score": 1}]}
+"#;
+
+/// The members of a oneof, from the descriptors.
+fn members(message: &str, oneof: &str) -> Vec<FieldDescriptor> {
+    let message = json::pool().get_message_by_name(&format!("rapideval.v1.{message}")).unwrap();
+    let oneof = message.oneofs().find(|candidate| candidate.name() == oneof).unwrap();
+    oneof.fields().collect()
+}
+
+/// The arms of the request.
 fn arms() -> Vec<FieldDescriptor> {
-    let request = json::pool().get_message_by_name("rapideval.v1.EvaluateInstancesRequest").unwrap();
-    let inputs = request.oneofs().find(|oneof| oneof.name() == "metric_inputs").unwrap();
-    inputs.fields().collect()
+    members("EvaluateInstancesRequest", "metric_inputs")
+}
+
+fn needs_of(arm: &str) -> Needs {
+    ARMS.iter().find(|(name, _)| *name == arm).unwrap_or_else(|| panic!("{arm} is not in ARMS")).1
 }
 
 /// A small valid request of an arm: its texts set, its lists with one entry.
@@ -102,53 +156,91 @@ async fn the_same_from_both(world: &Running, arm: &str, request: &Value) -> bool
     }
 }
 
-#[tokio::test]
-async fn every_arm_has_one_answer_at_every_door() {
-    let world = World::new().start().await;
-    let mut answered = 0;
-    for arm in arms() {
-        let request = smallest(&arm);
-        let good = the_same_from_both(&world, arm.name(), &request).await;
-        let output = process::run(&["evaluate", "-"], &[], &request.to_string());
-        let rest = by_rest(&world, &request).await;
-        assert_eq!(output.status.success(), good, "{}: {output:?}", arm.name());
-        if good {
-            assert_eq!(String::from_utf8(output.stdout).unwrap(), rest.text(), "{}", arm.name());
-            answered += 1;
-        } else {
-            let told: Value = serde_json::from_str(rest.text()).unwrap();
-            let told = told["error"]["message"].as_str().unwrap();
-            assert_eq!(
-                String::from_utf8(output.stderr).unwrap(),
-                format!("rapid-eval: {told}\n"),
-                "{}",
-                arm.name()
-            );
-        }
+/// The same answer from all doors, `judge` being how the command line is told of it; whether it was one.
+async fn the_same_from_all(world: &Running, judge: &[&str], arm: &str, request: &Value) -> bool {
+    let good = the_same_from_both(world, arm, request).await;
+    let output = process::run(&[judge, &["evaluate", "-"]].concat(), &[], &request.to_string());
+    let rest = by_rest(world, request).await;
+    assert_eq!(output.status.success(), good, "{arm}: {output:?}");
+    if good {
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), rest.text(), "{arm}");
+    } else {
+        let told: Value = serde_json::from_str(rest.text()).unwrap();
+        let told = told["error"]["message"].as_str().unwrap();
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("rapid-eval: {told}\n"), "{arm}");
     }
-    // Exact match, BLEU, ROUGE, four of tools, six of trajectories need nobody else.
-    assert!(answered >= 13, "{answered}");
+    good
+}
+
+/// A world with the judge of `REPLIES`, and the flag for it.
+async fn judged(file: &str) -> (Running, String) {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file);
+    std::fs::write(&path, REPLIES).unwrap();
+    let judge = format!("scripted:{}", path.display());
+    let settings = judge.parse().unwrap();
+    (World::new().set(|all| all.judges.push(settings)).start().await, judge)
+}
+
+#[test]
+fn every_arm_of_the_schema_is_in_the_table() {
+    let mut schema: Vec<String> = arms().iter().map(|arm| arm.name().to_owned()).collect();
+    let mut table: Vec<String> = ARMS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    schema.sort();
+    table.sort();
+    assert_eq!(schema, table, "left the schema, right ARMS");
 }
 
 #[tokio::test]
-async fn every_judged_arm_has_one_answer_by_grpc_and_rest() {
-    let pairwise = |arm: &str| arm.starts_with("pairwise_");
-    // These ask others, or ask the judge for rubrics.
-    let others = ["comet_input", "metricx_input", "rubric_based_instruction_following_input"];
-    for (reply, is_pairwise) in [
-        (json!({"explanation": "e", "score": 1}), false),
-        (json!({"explanation": "e", "choice": "SAME"}), true),
-    ] {
-        let (world, _) = World::new().judge_replies([reply.to_string().as_str()]).await;
-        let world = world.start().await;
-        for arm in arms() {
-            let name = arm.name();
-            let answered = the_same_from_both(&world, name, &smallest(&arm)).await;
-            let judged = name.contains("quality") || JUDGED.contains(&name);
-            let expected = !others.contains(&name) && (!judged || pairwise(name) == is_pairwise);
-            assert_eq!(answered, expected, "{name}");
-        }
+async fn every_arm_has_one_answer_at_every_door() {
+    let (world, judge) = judged("every_arm.jsonl").await;
+    for arm in arms() {
+        let answered = the_same_from_all(&world, &["--judge", &judge], arm.name(), &smallest(&arm)).await;
+        assert_eq!(answered, needs_of(arm.name()) != Scorer, "{}", arm.name());
     }
+}
+
+#[tokio::test]
+async fn without_a_judge_every_judged_arm_is_refused_alike_at_every_door() {
+    let world = World::new().start().await;
+    for arm in arms() {
+        let answered = the_same_from_all(&world, &[], arm.name(), &smallest(&arm)).await;
+        assert_eq!(answered, needs_of(arm.name()) == Nobody, "{}", arm.name());
+    }
+}
+
+#[tokio::test]
+async fn every_metric_of_the_unified_form_has_one_answer_at_every_door() {
+    let (world, judge) = judged("every_metric.jsonl").await;
+    // One of each, by hand: most have no texts to fill in.
+    let specs = json!({
+        "pointwise_metric_spec": {"metric_prompt_template": "Rate {response}"},
+        "pairwise_metric_spec": {
+            "metric_prompt_template": "Compare {response} with {reference}",
+            "candidate_response_field_name": "response",
+            "baseline_response_field_name": "reference",
+        },
+        "exact_match_spec": {},
+        "bleu_spec": {},
+        "rouge_spec": {"rouge_type": "rougeL"},
+        "predefined_metric_spec": {"metric_spec_name": "general_quality_v1"},
+        "computation_based_metric_spec": {"type": "EXACT_MATCH"},
+        "llm_based_metric_spec": {"metric_prompt_template": "Rate {response}"},
+        "custom_code_execution_spec": {"evaluation_function": "def evaluate(instance): return 1"},
+    });
+    let metrics: Vec<Value> = members("Metric", "metric_spec")
+        .iter()
+        .map(|spec| json!({(spec.name()): specs.get(spec.name()).unwrap_or_else(|| panic!("{}", spec.name()))}))
+        .collect();
+    let text = |text: &str| json!({"text": text});
+    let instance = json!({"prompt": text("When?"), "response": text("At nine."), "reference": text("It opens at nine.")});
+    let request = json!({"metrics": metrics, "instance": instance});
+    assert!(the_same_from_all(&world, &["--judge", &judge], "metrics", &request).await);
+    let answer: Value = serde_json::from_str(by_rest(&world, &request).await.text()).unwrap();
+    let failed: Vec<bool> =
+        answer["metricResults"].as_array().unwrap().iter().map(|result| !result["error"].is_null()).collect();
+    // Code is never run.
+    let is_code = |spec: &FieldDescriptor| spec.name() == "custom_code_execution_spec";
+    assert_eq!(failed, members("Metric", "metric_spec").iter().map(is_code).collect::<Vec<_>>(), "{answer}");
 }
 
 #[test]

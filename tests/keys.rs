@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
 use rapid_eval::config;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tonic::Code;
 use tonic_types::StatusExt;
 use world::http::{Answer, field, frame_of, framed, grpc, grpc_request, http1, http2};
@@ -181,6 +181,7 @@ async fn health_is_open_and_the_rest_closed_unless_the_settings_say_otherwise() 
         assert_eq!(get(&world, page, &[]).await.status, 401, "{page}");
         assert_eq!(get(&world, page, &key).await.status, 200, "{page}");
     }
+    assert_eq!(secured(&get(&world, "/openapi.json", &key).await), (3, 3, false));
 
     let world = start("other.keys", |server| {
         (server.open_health, server.open_reflection, server.open_page) = (false, true, true);
@@ -191,12 +192,24 @@ async fn health_is_open_and_the_rest_closed_unless_the_settings_say_otherwise() 
     for page in PAGES {
         assert_eq!(get(&world, page, &[]).await.status, 200, "{page}");
     }
+    assert_eq!(secured(&get(&world, "/openapi.json", &[]).await), (3, 3, true));
     assert_eq!(by_rest(&world, "", &[]).await.status, 401);
+}
+
+/// Of an OpenAPI document: how many headers for keys it names, how many of them it says are enough, and whether it says
+/// that the pages ask for none.
+fn secured(answer: &Answer) -> (usize, usize, bool) {
+    let document: Value = serde_json::from_str(answer.text()).unwrap();
+    let schemes = document["components"]["securitySchemes"].as_object();
+    let enough = document["security"].as_array();
+    let pages = document["paths"]["/info.json"]["get"].get("security");
+    (schemes.map_or(0, Map::len), enough.map_or(0, Vec::len), pages == Some(&json!([])))
 }
 
 #[tokio::test]
 async fn without_keys_everything_is_open() {
     let world = World::new().start().await;
+    assert_eq!(secured(&get(&world, "/openapi.json", &[]).await), (0, 0, false));
     assert_eq!(by_rest(&world, "", &[("api-key", NOBODYS)]).await.status, 200);
     assert_eq!(by_grpc(&world, &[]).await.grpc_status().code(), Code::Ok);
     assert_eq!(reflection(&world, &[]).await, Code::Ok);

@@ -25,7 +25,7 @@ use crate::server::door::Door;
 const SHORTEST: usize = 16;
 
 /// Headers whose whole value is a key.
-const KEY_HEADERS: [HeaderName; 2] =
+pub(super) const KEY_HEADERS: [HeaderName; 2] =
     [HeaderName::from_static("x-goog-api-key"), HeaderName::from_static("api-key")];
 
 /// How to come in, for whoever sent nothing.

@@ -36,6 +36,7 @@ use crate::server::door::{Door, catch_panic};
 use crate::server::health::Health;
 use crate::server::keys::{Keys, ask};
 use crate::server::listen::Connections;
+use crate::server::openapi::Keyed;
 use crate::server::service::Service;
 use crate::server::tls::Tls;
 
@@ -119,7 +120,9 @@ impl Server {
 fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health, keys: Option<&Keys>) -> Router {
     let Settings { server, limits, .. } = settings;
     let keys_unless = |open: bool| keys.filter(|_| !open);
-    let people = keyed(page::routes(evaluator.roster()), Door::Rest, keys_unless(server.open_page));
+    let page_keys = keys_unless(server.open_page);
+    let who = Keyed { calls: keys.is_some(), pages: page_keys.is_some() };
+    let people = keyed(page::routes(evaluator.roster(), who), Door::Rest, page_keys);
     let service = Service::new(evaluator);
     // One budget for both doors.
     let admission = Admission::new(limits);

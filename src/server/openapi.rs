@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use http::HeaderName;
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 use serde_json::{Map, Value, json};
 
+use crate::server::keys::KEY_HEADERS;
 use crate::wire::json::pool;
 
 /// The schema's package; names in the document leave it out.
@@ -15,8 +17,17 @@ const PACKAGE: &str = "rapideval.v1.";
 
 const COMMENTS: &str = include_str!(concat!(env!("OUT_DIR"), "/comments.tsv"));
 
+/// What a caller needs an API key for.
+#[derive(Debug, Clone, Copy)]
+pub struct Keyed {
+    /// Evaluations.
+    pub calls: bool,
+    /// The pages that people and tools read.
+    pub pages: bool,
+}
+
 /// The document, in JSON.
-pub fn document() -> String {
+pub fn document(keyed: Keyed) -> String {
     let comments: HashMap<&str, &str> = COMMENTS.lines().filter_map(|line| line.split_once('\t')).collect();
     let mut writer = Writer { comments, schemas: BTreeMap::new(), open: Vec::new(), seen: BTreeSet::new() };
     let mut paths = Map::new();
@@ -29,9 +40,7 @@ pub fn document() -> String {
         ("/info.json", "info", "What runs here: version, judges, metrics with their scales"),
         ("/openapi.json", "openapi", "This document"),
     ] {
-        paths.insert(
-            path.to_owned(),
-            json!({ "get": {
+        let mut operation = json!({
             "operationId": id,
             "summary": summary,
             "tags": ["About"],
@@ -39,12 +48,15 @@ pub fn document() -> String {
                 "description": "The facts.",
                 "content": { "application/json": { "schema": { "type": "object" } } },
             } },
-        } }),
-        );
+        });
+        if keyed.calls && !keyed.pages {
+            operation["security"] = json!([]);
+        }
+        paths.insert(path.to_owned(), json!({ "get": operation }));
     }
     writer.close();
     writer.schemas.insert(String::from("Error"), error_schema());
-    let document = json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": env!("CARGO_PKG_NAME"),
@@ -86,7 +98,25 @@ pub fn document() -> String {
             },
         },
     });
+    if keyed.calls {
+        let schemes = security_schemes();
+        document["security"] = schemes.keys().map(|name| json!({ (name.as_str()): [] })).collect();
+        document["components"]["securitySchemes"] = Value::Object(schemes);
+    }
     format!("{document:#}\n")
+}
+
+/// The headers that may hold a key, by name; one of them is enough.
+fn security_schemes() -> Map<String, Value> {
+    let bearer = json!({ "type": "http", "scheme": "bearer", "description": "An API key of this service." });
+    let header = |name: HeaderName| {
+        let scheme = json!({
+            "type": "apiKey", "in": "header", "name": name.as_str(), "description": "An API key of this service.",
+        });
+        (name.as_str().to_owned(), scheme)
+    };
+    let headers = KEY_HEADERS.into_iter().map(header);
+    [(String::from("bearer"), bearer)].into_iter().chain(headers).collect()
 }
 
 fn path_parameter(name: &str, description: &str) -> Value {

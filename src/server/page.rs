@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::catalog;
 use crate::judge::roster::Roster;
 use crate::server::grpc::service_names;
-use crate::server::openapi;
+use crate::server::openapi::{self, Keyed};
 use crate::server::rest::{self, JSON};
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
@@ -26,14 +26,14 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 /// Every path that a person or a tool reads and nobody calls.
-pub fn routes(roster: &Roster) -> Router {
+pub fn routes(roster: &Roster, keyed: Keyed) -> Router {
     Router::new()
         .route("/", asset(HTML, Bytes::from_static(include_bytes!("page/index.html"))))
         .route("/page.css", asset(CSS, Bytes::from_static(include_bytes!("page/page.css"))))
         .route("/page.js", asset(SCRIPT, Bytes::from_static(include_bytes!("page/page.js"))))
         .route("/icon.svg", asset(SVG, Bytes::from_static(include_bytes!("page/icon.svg"))))
         .route("/info.json", asset(JSON, Bytes::from(info(roster))))
-        .route("/openapi.json", asset(JSON, Bytes::from(openapi::document())))
+        .route("/openapi.json", asset(JSON, Bytes::from(openapi::document(keyed))))
 }
 
 fn asset(kind: HeaderValue, content: Bytes) -> MethodRouter {

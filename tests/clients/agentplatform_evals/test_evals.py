@@ -22,18 +22,23 @@ def evals(address):
 
 def evaluate(evals, rows: dict[str, list], metrics: list[str]) -> tuple[dict, dict[str, list]]:
     """Runs one evaluation; gives the means, and the scores in the order of the rows, by metric."""
-    result = evals.evaluate(
-        dataset=pandas.DataFrame({"prompt": ["any"] * len(rows["response"]), **rows}),
-        metrics=[types.Metric(name=name) for name in metrics],
-        config={"evaluation_service_qps": 1000},
-    )
-    assert all(metric.num_cases_error == 0 for metric in result.summary_metrics)
-    cases = sorted(result.eval_case_results, key=lambda case: case.eval_case_index)
-    rows_of = [case.response_candidate_results[0].metric_results for case in cases]
+    dataset = pandas.DataFrame({"prompt": ["any"] * len(rows["response"]), **rows})
+    summary, results = run(evals, dataset, [types.Metric(name=name) for name in metrics])
     return (
-        {metric.metric_name: metric.mean_score for metric in result.summary_metrics},
-        {name: [row[name].score for row in rows_of] for name in metrics},
+        {name: metric.mean_score for name, metric in summary.items()},
+        {name: [row[name].score for row in results] for name in metrics},
     )
+
+
+def run(evals, dataset, metrics: list) -> tuple[dict, list[dict]]:
+    """The summary by metric, and the result of each metric for each row."""
+    result = evals.evaluate(dataset=dataset, metrics=metrics, config={"evaluation_service_qps": 1000})
+    cases = sorted(result.eval_case_results, key=lambda case: case.eval_case_index)
+    results = [case.response_candidate_results[0].metric_results for case in cases]
+    errors = [one.error_message for row in results for one in row.values() if one.error_message]
+    assert errors == []
+    assert all(metric.num_cases_error == 0 for metric in result.summary_metrics)
+    return {metric.metric_name: metric for metric in result.summary_metrics}, results
 
 
 def test_text_metrics_of_a_row_and_of_all_are_what_vertex_gave(evals, vertex):
@@ -69,6 +74,83 @@ def test_tool_calls_are_compared(evals):
         # In the second row the city agrees and the nights do not.
         "tool_parameter_kv_match": [1, 1 / 2, 0],
     }
+
+
+def test_a_judged_metric_of_ones_own_has_score_and_explanation_beside_computed_ones(evals):
+    question, fragment = "Where is the station, please?", "Station where?"
+    dataset = pandas.DataFrame({
+        "prompt": ["Ask for the station."] * 2,
+        "response": [question, fragment],
+        "reference": [question] * 2,
+    })  # fmt: skip
+    polite = types.LLMMetric(name="polite", prompt_template="Rate from 1 to 5 how polite this is: {response}")
+    once = types.LLMMetric(name="once", prompt_template=polite.prompt_template, judge_model_sampling_count=1)
+    summary, results = run(evals, dataset, [polite, once, types.Metric(name="exact_match")])
+    # Of the question three samples say 4, after one that says 2; of the fragment all say 1.
+    assert [(row["polite"].score, row["polite"].explanation) for row in results] == [
+        (4, "Friendly."),
+        (1, "No greeting."),
+    ]
+    assert [row["once"].score for row in results] == [2, 1]
+    assert [row["exact_match"].score for row in results] == [1, 0]
+    assert summary["polite"].mean_score == 2.5
+    assert summary["polite"].num_cases_valid == 2
+
+
+CAPITAL = {"prompt": ["The capital of France, in one word?"], "response": ["It is Paris."], "reference": ["Paris"]}
+RUBRICS = ["The response names the capital of France.", "The response is one word."]
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        types.RubricMetric.GENERAL_QUALITY,
+        types.RubricMetric.TEXT_QUALITY,
+        types.RubricMetric.INSTRUCTION_FOLLOWING,
+        types.RubricMetric.GROUNDING,
+        types.RubricMetric.HALLUCINATION,
+        types.RubricMetric.FINAL_RESPONSE_QUALITY,
+        types.RubricMetric.FINAL_RESPONSE_REFERENCE_FREE,
+        types.RubricMetric.TOOL_USE_QUALITY,
+    ],
+    ids=lambda metric: metric.name,
+)
+def test_a_predefined_metric_writes_rubrics_and_judges_them(evals, metric):
+    summary, (row,) = run(evals, pandas.DataFrame(CAPITAL), [metric])
+    (name,) = row
+    assert name.startswith(metric.name.lower())
+    # All samples see the capital, one of four sees one word.
+    verdicts = row[name].rubric_verdicts
+    described = [verdict.evaluated_rubric.content.property.description for verdict in verdicts]
+    assert (described, [bool(verdict.verdict) for verdict in verdicts]) == (RUBRICS, [True, False])
+    assert row[name].score == 1 / 2
+    assert summary[name].mean_score == 1 / 2
+
+
+def test_a_predefined_metric_without_rubrics_has_score_and_explanation(evals):
+    metrics = [types.RubricMetric.SAFETY, types.RubricMetric.FINAL_RESPONSE_MATCH]
+    _, (row,) = run(evals, pandas.DataFrame(CAPITAL), metrics)
+    assert {name: (result.score, result.explanation) for name, result in row.items()} == {
+        # Three of four samples each.
+        "safety_v1": (0, "It names a weapon."),
+        "final_response_match_v2": (1, "The same city."),
+    }
+
+
+@pytest.mark.parametrize(
+    "how", [{"predefined_spec_name": "general_quality_v1"}, {"prompt_template": "Write the rubrics for {prompt}."}]
+)
+def test_rubrics_are_written_first_and_judged_later(evals, how):
+    dataset = evals.generate_rubrics(src=pandas.DataFrame(CAPITAL), rubric_group_name="mine", **how)
+    (group,) = dataset.eval_dataset_df["rubric_groups"]
+    assert [rubric.content.property.description for rubric in group["mine"]] == RUBRICS
+    assert [rubric.importance.name for rubric in group["mine"]] == ["HIGH", "LOW"]
+    by_mine = types.LLMMetric(
+        name="mine", prompt_template="Check {response} against these:\n{rubrics}", rubric_group_name="mine"
+    )
+    _, (row,) = run(evals, dataset, [by_mine])
+    assert row["mine"].score == 1 / 2
+    assert [bool(verdict.verdict) for verdict in row["mine"].rubric_verdicts] == [True, False]
 
 
 def test_a_wrong_request_names_its_field_and_is_not_tried_again(evals):

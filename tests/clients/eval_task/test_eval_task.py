@@ -1,5 +1,7 @@
 """EvalTask of the Vertex AI SDK, generally available and preview: a data frame in, a summary and a table out."""
 
+import json
+
 import grpc
 import pandas
 import pytest
@@ -11,6 +13,7 @@ from google.cloud import aiplatform_v1, aiplatform_v1beta1
 from vertexai.evaluation import utils as ga_utils
 from vertexai.preview.evaluation import metrics as preview_metrics
 from vertexai.preview.evaluation import utils as preview_utils
+from vertexai.preview.evaluation.metrics.custom_output_config import CustomOutputConfig
 
 TRANSPORTS = ["grpc", "rest"]
 
@@ -38,7 +41,7 @@ def transport(request, address, monkeypatch) -> str:
 
 @pytest.fixture(params=RELEASES)
 def evaluate(request, transport):
-    """Runs one EvalTask; gives its summary and its table, a list for each metric."""
+    """Runs one EvalTask; gives its summary and its table, a list for each metric and for what it says beside a score."""
     return lambda rows, metrics: run(request.param, rows, metrics)
 
 
@@ -52,7 +55,7 @@ def run(release: str, rows: dict[str, list], metrics: list) -> tuple[dict, dict[
     result = eval_task(dataset=pandas.DataFrame(rows), metrics=metrics).evaluate(evaluation_service_qps=1000)
     table = result.metrics_table
     return result.summary_metrics, {
-        column.removesuffix("/score"): table[column].tolist() for column in table.columns if column.endswith("/score")
+        column.removesuffix("/score"): table[column].tolist() for column in table.columns if "/" in column
     }
 
 
@@ -101,6 +104,76 @@ def test_tool_calls_are_compared(evaluate):
         "tool_parameter_kv_match": [1, 1 / 2, 0],
     }
     assert summary["tool_parameter_kv_match/mean"] == pytest.approx(1 / 2)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_judged_metrics_stand_beside_computed_ones(release, transport):
+    question, fragment = "Where is the station, please?", "Station where?"
+    module = vertexai.evaluation if release == "ga" else vertexai.preview.evaluation
+    rows = {
+        "prompt": ["Ask a passer-by for the station."] * 3,
+        "response": [question, fragment, question],
+        "baseline_model_response": [fragment, question, question],
+        "reference": [question] * 3,
+    }
+    politeness = module.PointwiseMetric(
+        metric="politeness", metric_prompt_template="Rate from 1 to 5 how polite this is: {response}"
+    )
+    nature = module.PairwiseMetric(
+        metric="nature",
+        metric_prompt_template="Which one sounds more natural?\nA: {baseline_model_response}\nB: {response}",
+    )
+    summary, table = run(release, rows, ["exact_match", "fluency", politeness, nature])
+    undecided = "The judge is undecided: of 4 samples 2 prefer the candidate and 2 the baseline."
+    assert table == {
+        "exact_match": [1, 0, 1],
+        # Of the question three samples say 5, of the fragment three say 2.
+        "fluency": [5, 2, 5],
+        "fluency/explanation": ["Flawless.", "No verb.", "Flawless."],
+        # Of the question three samples say 4, after one that says 2; of the fragment all say 1.
+        "politeness": [4, 1, 4],
+        "politeness/explanation": ["Friendly.", "No greeting.", "Friendly."],
+        # The judge likes the question. Where both are the question it likes what is shown as A.
+        "nature/pairwise_choice": ["CANDIDATE", "BASELINE", "TIE"],
+        "nature/explanation": ["It is idiomatic.", "It is idiomatic.", undecided],
+    }
+    assert summary["row_count"] == 3
+    assert summary["exact_match/mean"] == pytest.approx(2 / 3)
+    assert summary["fluency/mean"] == pytest.approx(12 / 3)
+    # The squares of 1, 2 and 1 are 6, over one row less than three.
+    assert summary["fluency/std"] == pytest.approx(3**0.5)
+    assert summary["politeness/mean"] == pytest.approx(9 / 3)
+    assert summary["nature/candidate_model_win_rate"] == pytest.approx(1 / 3)
+    assert summary["nature/baseline_model_win_rate"] == pytest.approx(1 / 3)
+
+
+def test_the_number_of_samples_is_the_callers(transport):
+    rows = {"response": ["Where is the station, please?"]}
+    politeness = vertexai.preview.evaluation.PointwiseMetric(
+        metric="politeness", metric_prompt_template="Rate from 1 to 5 how polite this is: {response}"
+    )
+    one = vertexai.preview.evaluation.AutoraterConfig(sampling_count=1)
+    task = vertexai.preview.evaluation.EvalTask(
+        dataset=pandas.DataFrame(rows), metrics=[politeness], autorater_config=one
+    )
+    table = task.evaluate(evaluation_service_qps=1000).metrics_table
+    # The first sample says 2; asked four times, the judge says 4.
+    assert table["politeness/score"].tolist() == [2]
+    assert table["politeness/explanation"].tolist() == ["Curt."]
+
+
+def test_what_the_judge_said_can_be_read_by_the_caller(transport):
+    def smallest(said: list[str]) -> dict:
+        return {"score": min(json.loads(text)["score"] for text in said), "explanation": f"{len(said)} samples"}
+
+    politeness = vertexai.preview.evaluation.PointwiseMetric(
+        metric="politeness",
+        metric_prompt_template="Rate from 1 to 5 how polite this is: {response}",
+        custom_output_config=CustomOutputConfig(return_raw_output=True, parsing_fn=smallest),
+    )
+    _, table = run("preview", {"response": ["Where is the station, please?"]}, [politeness])
+    # Of 2, 4, 4 and 4, which the service would have called a 4.
+    assert table == {"politeness": [2], "politeness/explanation": ["4 samples"]}
 
 
 def test_trajectories_are_compared(evaluate_preview):

@@ -14,6 +14,7 @@ const {grpc} = installed('google-gax');
 
 const [host, port] = process.env.SERVER_ADDRESS.split(':');
 const [reef, greetings] = require('../known_vertex_scores.json').cases;
+const verdicts = require('../judge_verdicts.json');
 
 const location = 'projects/any/locations/us-central1';
 const near = (actual, expected) => {
@@ -61,6 +62,23 @@ for (const version of ['v1', 'v1beta1']) {
       const answer = await ask({toolParameterKvMatchInput: {metricSpec: {}, instances}});
       // Of the parameters city and nights, one has an equal value.
       assert.equal(answer.toolParameterKvMatchResults.toolParameterKvMatchMetricValues[0].score, 0.5);
+    });
+
+    it('reads the verdicts of the judge', async () => {
+      const {prediction, context} = verdicts.instance;
+      const {groundednessResult} = await ask({groundednessInput: {metricSpec: {}, instance: {prediction, context}}});
+      const {score, explanation, confidence} = groundednessResult;
+      assert.deepEqual({score, explanation, confidence}, verdicts.pointwise.groundedness);
+      const pair = {
+        prediction,
+        context,
+        baselinePrediction: verdicts.instance.baseline_prediction,
+        instruction: verdicts.instance.instruction,
+      };
+      const answer = await ask({pairwiseSummarizationQualityInput: {metricSpec: {}, instance: pair}});
+      const expected = verdicts.pairwise.pairwise_summarization_quality;
+      assert.equal(answer.pairwiseSummarizationQualityResult.pairwiseChoice, expected.pairwise_choice);
+      assert.equal(answer.pairwiseSummarizationQualityResult.confidence, expected.confidence);
     });
 
     it('names the field of a wrong request', async () => {
