@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rapid_eval::judge::settings::{EndpointSettings, JudgeSettings};
+use rapid_eval::wire::v1::EvaluateInstancesResponse;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use world::judge::{Conduct, StubJudge};
-use world::{Caller, World};
+use world::{Caller, SERVICES, World, as_json, message};
 
 /// Longer than anything here takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(120);
@@ -83,4 +84,51 @@ async fn a_flood_from_one_connection_does_not_starve_another() {
     for call in flood {
         call.await.unwrap().unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_with_half_duplicates_makes_exactly_the_distinct_calls() {
+    let stub = StubJudge::start(verdict(1)).await;
+    let settings = stub.settings();
+    let world = World::new().set(|all| all.judges.push(settings)).start().await;
+    let texts: Vec<String> = (0..100).map(|item| format!("text {}", item % 50)).collect();
+    let answers = join_all(texts.iter().map(|text| world.evaluate(fluency(text, 4)))).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    // 50 distinct texts, four samples each.
+    assert_eq!(stub.calls(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_equal_requests_at_once_make_one_call_for_each_sample() {
+    let stub = StubJudge::start(verdict(20)).await;
+    let settings = stub.settings();
+    let world = World::new().set(|all| all.judges.push(settings)).start().await;
+    let answers = join_all((0..200).map(|_| world.evaluate(fluency("the same", 4)))).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    assert_eq!(stub.calls(), 4);
+    // The tokens of the four calls are those of one request; to the others they cost nothing.
+    let mut again = fluency("the same", 4);
+    again["include_details"] = json!(true);
+    let answer = as_json(&world.evaluate(again).await.unwrap());
+    assert_eq!((stub.calls(), answer["fluencyResult"]["score"].as_f64()), (4, Some(4.0)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_can_refuse_kept_answers() {
+    let stub = StubJudge::start(verdict(1)).await;
+    let settings = stub.settings();
+    let world = World::new().set(|all| all.judges.push(settings)).start().await;
+    let ask = async |word: &'static str| {
+        let mut request = tonic::Request::new(message(&fluency("the same", 2)));
+        request.metadata_mut().insert("x-rapid-eval-cache", word.parse().unwrap());
+        let answer: Result<tonic::Response<EvaluateInstancesResponse>, _> =
+            world.caller().call(SERVICES[0], "EvaluateInstances", request).await;
+        answer.map(drop)
+    };
+    for (word, calls) in [("on", 2), ("on", 2), ("off", 4), ("off", 6), ("on", 6)] {
+        ask(word).await.unwrap();
+        assert_eq!(stub.calls(), calls, "{word}");
+    }
+    let refusal = ask("maybe").await.unwrap_err();
+    assert_eq!(refusal.message(), "x-rapid-eval-cache: \"maybe\" is neither on nor off");
 }

@@ -9,6 +9,7 @@
 //! | `secret.rs` | keys, and how they stay out of sight |
 //! | `layers/` | wraps around a judge that are judges themselves |
 //! | `pool/` | several endpoints as one judge: which is asked, when, and who waits |
+//! | `cache/` | equal questions asked once: in flight, in memory, in Redis |
 //! | `caller.rs` | on whose behalf a judge is asked |
 //! | `counters.rs` | what a judge has cost and how it fared, as plain numbers |
 //! | `roster.rs` | all judges by name, and the rubrics to ask with |
@@ -23,6 +24,7 @@
 //! A judge that failed is an error. It never becomes a number.
 
 pub mod autorater;
+pub mod cache;
 pub mod caller;
 pub mod consensus;
 pub mod counters;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::cache::{Cached, Identity, Store};
 use super::counters::{Counters, Counts, Event};
 use super::endpoint::Endpoint;
 use super::http::Http;
@@ -38,24 +39,33 @@ pub struct ConfiguredJudge {
     aliases: Vec<String>,
     model: String,
     counters: Arc<Counters>,
-    judge: Retry<Pool<Lone>>,
+    judge: Cached<Retry<Pool<Lone>>>,
 }
 
-/// Builds the judge that `settings` describe, with keys from the process's environment. Opens no connection.
+/// Builds the judge that `settings` describe, with keys from the process's environment, and answers kept in `store`.
+/// Opens no connection.
 ///
 /// # Errors
 /// The first setting that cannot be used, in a sentence that names it.
-pub fn connect(settings: &JudgeSettings) -> Result<ConfiguredJudge, SettingsError> {
-    connect_in(settings, &|name| std::env::var(name).ok())
+pub fn connect(settings: &JudgeSettings, store: Arc<Store>) -> Result<ConfiguredJudge, SettingsError> {
+    build(settings, &|name| std::env::var(name).ok(), Some(store))
 }
 
-/// As [`connect`], with keys from `environment`.
+/// As [`connect`], with keys from `environment`, and no answer kept or shared.
 ///
 /// # Errors
 /// As [`connect`].
 pub fn connect_in(
     settings: &JudgeSettings,
     environment: Environment<'_>,
+) -> Result<ConfiguredJudge, SettingsError> {
+    build(settings, environment, None)
+}
+
+fn build(
+    settings: &JudgeSettings,
+    environment: Environment<'_>,
+    store: Option<Arc<Store>>,
 ) -> Result<ConfiguredJudge, SettingsError> {
     let counters = Arc::<Counters>::default();
     let mut endpoints = Vec::new();
@@ -66,9 +76,11 @@ pub fn connect_in(
         endpoints.push((Capability::new(judge), terms));
     }
     // Waiting in line is not the endpoint's time, and a pause before asking again keeps no place: the pool, which has
-    // the line, stands between the two. Retrying is outermost, and nothing else retries.
+    // the line, stands between the two. Nothing else retries. What is kept takes no place and no attempt, and what is
+    // shared in flight is shared with all its attempts, so keeping is outermost.
     let judge = Pool::new(endpoints, settings.max_tokens, Arc::clone(&counters));
     let judge = Retry::new(judge, settings.attempts, Arc::clone(&counters));
+    let judge = Cached::new(judge, Identity::of(settings), store, Arc::clone(&counters));
     Ok(ConfiguredJudge {
         name: settings.name.clone(),
         aliases: settings.aliases.clone(),
