@@ -376,14 +376,13 @@ impl<J: Judge, R: Reading> Asked<'_, J, R> {
     {
         let planned = self.samples.planned();
         let mut taken: Vec<Sample<L>> = Vec::with_capacity(planned);
-        let waves =
-            if self.samples.early_stop { [consensus::first_wave(planned), planned] } else { [planned; 2] };
-        for until in waves {
-            let wave = join_all((taken.len()..until).map(|index| self.sample(index))).await;
-            taken.extend(wave.into_iter().map(|sample| sample.map(vote)));
-            if consensus::next(&votes(&taken), planned) != Next::Ask {
-                break;
-            }
+        while consensus::next(&votes(&taken), planned) == Next::Ask && taken.len() < planned {
+            let wave = match self.samples.early_stop {
+                true => consensus::next_wave(&votes(&taken), planned),
+                false => planned,
+            };
+            let asked = join_all((taken.len()..taken.len() + wave).map(|index| self.sample(index))).await;
+            taken.extend(asked.into_iter().map(|sample| sample.map(vote)));
         }
         let mut usage = Usage::default();
         taken.iter().for_each(|sample| usage += sample.usage);
