@@ -15,8 +15,10 @@ use serde::Deserialize;
 
 use super::secret::{Key, Secret};
 
+mod cost;
 mod endpoints;
 
+pub use cost::{BudgetSettings, Prices};
 pub use endpoints::EndpointSettings;
 
 /// Longest accepted `timeout_seconds`.
@@ -98,6 +100,16 @@ pub struct JudgeSettings {
     /// bytes, and `max_tokens`), settled with what the endpoint reports. Default: as many as it takes.
     #[serde(default)]
     pub tokens_per_minute: Option<u32>,
+    /// Sends a second copy of a question that takes longer than 95 % of the endpoint's answers, of at most 5 % of the
+    /// questions; the first answer counts. Default false.
+    #[serde(default)]
+    pub hedge: bool,
+    /// What the judge may cost in a time, all endpoints together. Default: no bound.
+    #[serde(default)]
+    pub budget: BudgetSettings,
+    /// Prices of a million tokens, for a budget in money. Default none.
+    #[serde(default)]
+    pub prices: Option<Prices>,
     /// Several endpoints that answer alike, in place of `base_url`. Default: the one of `base_url`.
     #[serde(default)]
     pub endpoints: Vec<EndpointSettings>,
@@ -259,6 +271,9 @@ impl JudgeSettings {
             max_concurrency: default_max_concurrency(),
             requests_per_minute: None,
             tokens_per_minute: None,
+            hedge: false,
+            budget: BudgetSettings::default(),
+            prices: None,
             endpoints: Vec::new(),
             api_version: None,
             num_ctx: None,
@@ -272,6 +287,7 @@ impl JudgeSettings {
     /// # Errors
     /// The first setting that cannot be used.
     pub fn check(&self) -> Result<(), SettingsError> {
+        self.check_cost()?;
         if !self.endpoints.is_empty() {
             return self.each_endpoint()?.iter().try_for_each(|(_, endpoint)| endpoint.check());
         }

@@ -8,7 +8,7 @@ use super::counters::{Counters, Counts, Event};
 use super::endpoint::Endpoint;
 use super::http::Http;
 use super::layers::{Capability, Deadline, Retry};
-use super::pool::Pool;
+use super::pool::{Budget, House, Pool};
 use super::providers;
 use super::providers::scripted::Scripted;
 use super::settings::{Environment, JudgeSettings, SettingsError};
@@ -78,7 +78,9 @@ fn build(
     // Waiting in line is not the endpoint's time, and a pause before asking again keeps no place: the pool, which has
     // the line, stands between the two. Nothing else retries. What is kept takes no place and no attempt, and what is
     // shared in flight is shared with all its attempts, so keeping is outermost.
-    let judge = Pool::new(endpoints, settings.max_tokens, Arc::clone(&counters));
+    let house =
+        House { max_tokens: settings.max_tokens, budget: Budget::new(settings), hedge: settings.hedge };
+    let judge = Pool::new(endpoints, house, Arc::clone(&counters));
     let judge = Retry::new(judge, settings.attempts, Arc::clone(&counters));
     let judge = Cached::new(judge, Identity::of(settings), store, Arc::clone(&counters));
     Ok(ConfiguredJudge {

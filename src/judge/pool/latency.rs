@@ -35,6 +35,21 @@ impl Latency {
     /// An answer took so long.
     pub(super) fn observe(&mut self, now: Instant, time: Duration) {
         self.average_in(now, time.as_secs_f64());
+        self.remember(time);
+    }
+
+    /// A call was given up after so long. What nobody waited for the end of would else be missing from the slow ones.
+    pub(super) fn at_least(&mut self, now: Instant, time: Duration) {
+        let seconds = time.as_secs_f64();
+        if self.average(now).is_some_and(|average| seconds > average) {
+            self.average_in(now, seconds);
+        }
+        if self.quantile(0.95).is_some_and(|late| time >= late) {
+            self.remember(time);
+        }
+    }
+
+    fn remember(&mut self, time: Duration) {
         if self.times.len() == REMEMBERED {
             self.times.pop_front();
         }
@@ -45,14 +60,6 @@ impl Latency {
             self.sorted.clear();
             self.sorted.extend(&self.times);
             self.sorted.sort_unstable();
-        }
-    }
-
-    /// A call was given up after so long.
-    pub(super) fn at_least(&mut self, now: Instant, time: Duration) {
-        let time = time.as_secs_f64();
-        if self.average(now).is_some_and(|average| time > average) {
-            self.average_in(now, time);
         }
     }
 

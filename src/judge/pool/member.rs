@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::health::{Advice, Health, is_the_endpoints_fault};
 use super::latency::Latency;
 use super::rate::Rate;
-use crate::judge::{JudgeError, JudgeErrorKind};
+use crate::judge::{JudgeError, JudgeErrorKind, Usage};
 
 /// What the configuration says of one endpoint, as far as a pool is concerned.
 #[derive(Debug, Clone)]
@@ -72,11 +72,26 @@ pub(super) enum Standing {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum End<'a> {
     /// With an answer that used so many tokens.
-    Answered { tokens: u64 },
+    Answered(Usage),
     /// With an error.
     Failed(&'a JudgeError),
     /// It was dropped.
     Abandoned,
+}
+
+impl End<'_> {
+    /// The tokens to charge for it, when nobody says.
+    pub(super) fn charge(self, estimate: Usage) -> Usage {
+        match self {
+            Self::Answered(usage) => usage,
+            Self::Abandoned => estimate,
+            Self::Failed(error) => match error.kind {
+                // It may have been answered all the same, too late for us.
+                JudgeErrorKind::TimedOut | JudgeErrorKind::OutOfTime if error.attempts > 0 => estimate,
+                _ => Usage::default(),
+            },
+        }
+    }
 }
 
 /// A call as its member knows it.
@@ -135,6 +150,11 @@ impl<J> Member<J> {
         self.state().latency.usual(now)
     }
 
+    /// The time within which a share of its answers come, if known.
+    pub(super) fn quantile(&self, part: f64) -> Option<Duration> {
+        self.state().latency.quantile(part)
+    }
+
     /// A question is sent.
     pub(super) fn begin(&self, now: Instant, tokens: u64) -> Sent {
         let mut state = self.state();
@@ -150,8 +170,8 @@ impl<J> Member<J> {
         let took = now.saturating_duration_since(sent.at);
         state.open = state.open.saturating_sub(1);
         match end {
-            End::Answered { tokens } => {
-                state.rate.settle(now, sent.reserved, tokens);
+            End::Answered(usage) => {
+                state.rate.settle(now, sent.reserved, usage.total());
                 state.rate.accepted();
                 state.health.answered();
                 state.latency.observe(now, took);

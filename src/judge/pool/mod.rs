@@ -7,6 +7,8 @@
 //! | `rate.rs` | requests and tokens in a time, configured and learned |
 //! | `health.rs` | who rests after failures, and for how long |
 //! | `latency.rs` | how long an endpoint takes |
+//! | `hedge.rs` | a second copy of what takes too long |
+//! | `budget.rs` | what the judge may cost in a time |
 //!
 //! Questions wait in ONE line for all endpoints, so that none waits for a busy endpoint while another has a place.
 //! Who has the turn takes the endpoint with the least load (open calls × average time) among those of the first
@@ -16,7 +18,9 @@
 //! An endpoint that rests after failures is passed over; when nobody else is left, it is asked all the same: a try is
 //! better than a certain no. One that sent a `Retry-After` is never asked before.
 
+mod budget;
 mod health;
+mod hedge;
 mod latency;
 mod line;
 mod member;
@@ -29,10 +33,13 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::counters::{Counters, Event};
-use super::{Judge, JudgeError, JudgeErrorKind, Question, Reply, ReplyForm};
+use super::{Judge, JudgeError, JudgeErrorKind, Question, Reply, ReplyForm, Usage};
+use budget::Reserve;
+use hedge::Hedging;
 use line::Line;
 use member::{End, Member, Sent, Standing};
 
+pub use budget::Budget;
 pub use member::Terms;
 
 /// Nobody waits longer than this for an endpoint that can say how long it will take.
@@ -41,6 +48,17 @@ const LONGEST_WAIT: Duration = Duration::from_secs(120);
 const BYTES_PER_TOKEN: usize = 4;
 /// Output tokens to reckon with when nothing bounds them.
 const USUAL_OUTPUT: u64 = 512;
+
+/// Rules for all endpoints of a pool.
+#[derive(Debug, Default)]
+pub struct House {
+    /// Bounds an answer where the question does not.
+    pub max_tokens: Option<u32>,
+    /// What all calls together may cost.
+    pub budget: Option<Budget>,
+    /// Sends second copies of what takes too long.
+    pub hedge: bool,
+}
 
 /// Endpoints that are asked as one.
 #[derive(Debug)]
@@ -51,27 +69,32 @@ pub struct Pool<J> {
     freed: Notify,
     /// Output tokens to reckon with when the question does not bound them.
     usual_output: u64,
+    budget: Option<Budget>,
+    hedging: Option<Hedging>,
     counters: Arc<Counters>,
 }
 
 impl<J> Pool<J> {
-    /// Of these endpoints, of which there is at least one. `max_tokens` bounds an answer where the question does not.
+    /// Of these endpoints, of which there is at least one.
     pub fn new(
         endpoints: impl IntoIterator<Item = (J, Terms)>,
-        max_tokens: Option<u32>,
+        house: House,
         counters: Arc<Counters>,
     ) -> Self {
+        let House { max_tokens, budget, hedge } = house;
         Self {
             members: endpoints.into_iter().map(|(judge, terms)| Member::new(judge, terms)).collect(),
             line: Line::default(),
             freed: Notify::new(),
             usual_output: max_tokens.map_or(USUAL_OUTPUT, u64::from),
+            budget,
+            hedging: hedge.then(Hedging::default),
             counters,
         }
     }
 
     /// Tokens to reserve for a question: all that is sent, and all that may come back.
-    fn estimate(&self, question: &Question) -> u64 {
+    fn estimate(&self, question: &Question) -> Usage {
         let turns = question.turns.iter().map(|turn| turn.text.len()).sum::<usize>();
         let sent = (question.system.len() + turns) / BYTES_PER_TOKEN;
         let back = match question.form {
@@ -80,12 +103,14 @@ impl<J> Pool<J> {
                 question.sampling.max_tokens.map_or(self.usual_output, u64::from)
             }
         };
-        u64::try_from(sent).unwrap_or(u64::MAX).saturating_add(back)
+        let sent = u64::try_from(sent).unwrap_or(u64::MAX);
+        Usage { input_tokens: sent, output_tokens: back, ..Usage::default() }
     }
 
     /// Waits for the turn and for an endpoint.
-    async fn place(&self, question: &Question, tokens: u64) -> Result<Place<'_, J>, JudgeError> {
+    async fn place(&self, question: &Question) -> Result<Place<'_, J>, JudgeError> {
         let joined = Instant::now();
+        let estimate = self.estimate(question);
         let turn = self.line.turn(question.caller);
         let _turn = match question.deadline {
             None => turn.await,
@@ -95,11 +120,10 @@ impl<J> Pool<J> {
         };
         loop {
             let now = Instant::now();
-            let wait = match self.choose(now, question, tokens) {
+            let wait = match self.choose(now, question, estimate.total()) {
                 Choice::Ask(member) => {
                     self.check_time(member, now, question)?;
-                    let queued = now.saturating_duration_since(joined);
-                    return Ok(self.begin(member, now, tokens, queued));
+                    return self.begin(member, now, estimate, now.saturating_duration_since(joined));
                 }
                 Choice::Wait(wait) => wait,
             };
@@ -159,12 +183,15 @@ impl<J> Pool<J> {
         &'p self,
         member: &'p Member<J>,
         now: Instant,
-        tokens: u64,
+        estimate: Usage,
         queued: Duration,
-    ) -> Place<'p, J> {
+    ) -> Result<Place<'p, J>, JudgeError> {
+        let reserve = self.budget.as_ref().map(|budget| budget.reserve(now, estimate)).transpose();
+        let reserve = reserve.inspect_err(|_| self.counters.count(Event::OverBudget))?;
         self.counters.count(Event::Call);
         self.counters.queued(queued);
-        Place { pool: self, member, sent: member.begin(now, tokens), queued, ended: false }
+        let sent = member.begin(now, estimate.total());
+        Ok(Place { pool: self, member, sent, estimate, reserve, queued, ended: false })
     }
 
     /// Whether an endpoint other than `asked`, that has not failed this question, could be asked now.
@@ -185,7 +212,7 @@ impl<J: Judge> Pool<J> {
         let took = place.sent.at.elapsed();
         match answer {
             Ok(mut reply) => {
-                place.end(End::Answered { tokens: reply.usage.total() });
+                place.end(End::Answered(reply.usage));
                 self.counters.count(Event::Answered);
                 self.counters.used(reply.usage);
                 reply.journey.endpoint = Arc::clone(&member.terms.name);
@@ -212,9 +239,11 @@ impl<J: Judge> Pool<J> {
 
 impl<J: Judge> Judge for Pool<J> {
     async fn ask(&self, question: &Question) -> Result<Reply, JudgeError> {
-        let tokens = self.estimate(question);
-        let place = self.place(question, tokens).await?;
-        self.call(place, question).await
+        let place = self.place(question).await?;
+        match &self.hedging {
+            None => self.call(place, question).await,
+            Some(hedging) => self.race(hedging, place, question).await,
+        }
     }
 }
 
@@ -265,6 +294,8 @@ struct Place<'p, J> {
     pool: &'p Pool<J>,
     member: &'p Member<J>,
     sent: Sent,
+    estimate: Usage,
+    reserve: Option<Reserve>,
     queued: Duration,
     ended: bool,
 }
@@ -272,7 +303,11 @@ struct Place<'p, J> {
 impl<J> Place<'_, J> {
     fn end(&mut self, end: End<'_>) {
         self.ended = true;
-        self.member.end(Instant::now(), self.sent, end);
+        let now = Instant::now();
+        self.member.end(now, self.sent, end);
+        if let (Some(budget), Some(reserve)) = (&self.pool.budget, self.reserve) {
+            budget.settle(now, reserve, end.charge(self.estimate));
+        }
         self.pool.freed.notify_one();
     }
 }

@@ -15,7 +15,7 @@ fn pool(endpoints: &[(&str, u32, &str)]) -> Pool<Scripted> {
             Terms { name: (*name).into(), priority: *priority, max_concurrency: 2, ..Terms::default() };
         (Scripted::from_script(script).unwrap(), terms)
     });
-    Pool::new(endpoints, None, Arc::default())
+    Pool::new(endpoints, House::default(), Arc::default())
 }
 
 fn slow(text: &str, delay_ms: u32) -> String {
@@ -178,7 +178,8 @@ async fn ask_within(judge: &Pool<Scripted>, seconds: u32) -> Result<Reply, Judge
 #[tokio::test(start_paused = true)]
 async fn requests_per_minute_are_kept_to() {
     let terms = Terms { requests_per_minute: Some(60), ..Terms::default() };
-    let judge = Pool::new([(Scripted::from_script("\"x\"").unwrap(), terms)], None, Arc::default());
+    let judge =
+        Pool::new([(Scripted::from_script("\"x\"").unwrap(), terms)], House::default(), Arc::default());
     let began = Instant::now();
     let times = Mutex::new(Vec::new());
     join_all((0..5).map(|_| async {
@@ -187,4 +188,69 @@ async fn requests_per_minute_are_kept_to() {
     }))
     .await;
     assert_eq!(times.into_inner().unwrap(), [0, 1, 2, 3, 4]);
+}
+
+/// Fast, but every tenth of its answers takes ten seconds.
+#[derive(Debug, Default)]
+struct Uneven(std::sync::atomic::AtomicU32);
+
+impl Judge for Uneven {
+    async fn ask(&self, _: &Question) -> Result<Reply, JudgeError> {
+        let number = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        tokio::time::sleep(if number % 30 == 29 { 10 * SECOND } else { SECOND / 10 }).await;
+        Ok(Reply::default())
+    }
+}
+
+async fn slowest_of(hedge: bool) -> (Duration, crate::judge::counters::Counts) {
+    let house = House { hedge, ..House::default() };
+    let judge = Pool::new([(Uneven::default(), Terms::default())], house, Arc::default());
+    let question = Question::default();
+    let mut slowest = Duration::ZERO;
+    for number in 0..1000 {
+        let began = Instant::now();
+        judge.ask(&question).await.unwrap();
+        if number >= 100 {
+            slowest = slowest.max(began.elapsed());
+        }
+    }
+    (slowest, judge.counters.now())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_saves_the_wait_for_a_late_answer_at_five_calls_more_in_a_hundred() {
+    assert_eq!(slowest_of(false).await.0, 10 * SECOND);
+    let (slowest, counts) = slowest_of(true).await;
+    // A copy after a tenth of a second, answered in another.
+    assert_eq!(slowest, SECOND / 5);
+    assert!(counts.hedges >= 25 && counts.hedges <= 50, "{counts:?}");
+    assert_eq!((counts.calls, counts.abandoned), (1000 + counts.hedges, counts.hedges_won));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spent_budget_refuses_calls_and_says_so() {
+    let settings: crate::judge::settings::JudgeSettings = toml::from_str(
+        "name = 'main'\nprovider = 'scripted'\nscript = 'x'\nbudget = {tokens = 1100, window_seconds = 60}",
+    )
+    .unwrap();
+    let house = House { budget: Budget::new(&settings), ..House::default() };
+    let scripted = Scripted::from_script(&slow("x", 100)).unwrap();
+    let judge = Pool::new([(scripted, Terms::default())], house, Arc::default());
+    // Each call is reckoned with 512 tokens and reports none: two at once, and as many as there are one by one.
+    let replies = ask_all(&judge, 3).await;
+    let refused: Vec<_> = replies.into_iter().filter_map(Result::err).collect();
+    let [error] = &refused[..] else { panic!("{refused:?}") };
+    assert_eq!((error.kind, error.attempts), (JudgeErrorKind::OverBudget, 0));
+    for _ in 0..10 {
+        judge.ask(&Question::default()).await.unwrap();
+    }
+    // What is given up is charged its estimate.
+    for _ in 0..2 {
+        let question = Question::default();
+        let mut given_up = Box::pin(judge.ask(&question));
+        assert!(futures_util::poll!(&mut given_up).is_pending());
+    }
+    assert_eq!(judge.ask(&Question::default()).await.unwrap_err().kind, JudgeErrorKind::OverBudget);
+    tokio::time::advance(60 * SECOND).await;
+    judge.ask(&Question::default()).await.unwrap();
 }
