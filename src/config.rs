@@ -8,11 +8,13 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::judge::autorater::Readout;
+use crate::judge::cache::{CacheSettings, Store};
 use crate::judge::roster::Roster;
 use crate::judge::settings::JudgeSettings;
 use crate::server::keys::Keys;
@@ -132,6 +134,8 @@ pub struct Judging {
     pub readout: ScoreReadout,
     /// Rubrics in TOML that replace built-in ones of the same name, or add to them.
     pub rubric_files: Vec<PathBuf>,
+    /// How answers are kept, so that equal questions are asked once.
+    pub cache: CacheSettings,
 }
 
 /// How a score on a scale is got.
@@ -161,6 +165,7 @@ impl Default for Judging {
             strict_models: false,
             readout: ScoreReadout::Replies,
             rubric_files: Vec::new(),
+            cache: CacheSettings::default(),
         }
     }
 }
@@ -325,6 +330,7 @@ impl Settings {
                 judge.sampling_count
             )));
         }
+        judge.cache.check().map_err(WrongSettings)?;
         tracing_subscriber::EnvFilter::try_new(&log.filter)
             .map_err(|error| WrongSettings(format!("log.filter: {error}")))?;
         Ok(())
@@ -341,7 +347,8 @@ impl Settings {
             Ok((file.display().to_string(), text))
         };
         let rubrics = self.judge.rubric_files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        Roster::connect(&self.judges, &rubrics, self.judge.strict_models)
+        let store = Arc::new(Store::open(&self.judge.cache).map_err(WrongSettings)?);
+        Roster::connect(&self.judges, &rubrics, self.judge.strict_models, &store)
             .map_err(|wrong| WrongSettings(wrong.to_string()))
     }
 }
@@ -478,7 +485,11 @@ mod tests {
         );
         assert!(judges.is_empty());
         let keys = example.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
-        assert_eq!(keys, 14 + 3 + 7 + 4 + 2, "fields of Server, TlsFiles, Limits, Judging and Log");
+        assert_eq!(
+            keys,
+            14 + 3 + 7 + 4 + 4 + 2,
+            "fields of Server, TlsFiles, Limits, Judging, CacheSettings and Log"
+        );
     }
 
     #[test]

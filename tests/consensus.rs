@@ -1,7 +1,7 @@
 //! Consensus against a slow reference that shares no code with it, and early stopping against arithmetic.
 #![cfg(feature = "server")]
 
-use rapid_eval::judge::consensus::{Choice, Next, NoConsensus, choices, next, scores};
+use rapid_eval::judge::consensus::{Choice, Next, NoConsensus, choices, next, next_wave, scores};
 
 /// SplitMix64 (Steele, Lea, Flood 2014): the same stream on every machine.
 struct Dice(u64);
@@ -175,4 +175,23 @@ fn one_at_a_time_asks_as_often_as_arithmetic_says() {
             assert!((mean / expected - 1.0).abs() < 0.03, "{percents:?} N={planned}: {mean} for {expected}");
         }
     }
+}
+
+#[test]
+fn waves_ask_no_more_than_one_at_a_time() {
+    let mut dice = Dice(5);
+    let (mut waves, mut samples) = (0, 0);
+    for _ in 0..10_000 {
+        let votes: Vec<_> = votes(&mut dice).into_iter().map(|vote| vote.or(Some(0))).collect();
+        let mut asked = 0;
+        while next(&votes[..asked], votes.len()) == Next::Ask && asked < votes.len() {
+            let wave = next_wave(&votes[..asked], votes.len());
+            assert!(wave >= 1 && asked + wave <= votes.len(), "{wave} after {asked} of {votes:?}");
+            asked += wave;
+            waves += 1;
+        }
+        assert_eq!(asked, asked_until_decided(&votes).0, "{votes:?}");
+        samples += asked;
+    }
+    assert!(waves * 2 < samples, "{waves} waves for {samples} samples");
 }

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::error::{Error, Kind, Reason, quoted};
 use crate::evaluate::Evaluator;
 use crate::judge::autorater::{self, Cause, Grade, RubricGrade, Samples, Ungraded};
+use crate::judge::caller::Caller;
 use crate::judge::consensus::Choice;
 use crate::judge::prompt::{Inputs, PairPrompt, Prompt, PromptError};
 use crate::judge::roster::NoJudge;
@@ -40,6 +41,7 @@ impl Evaluator {
         deadline: Option<Instant>,
         details: bool,
     ) -> Result<Asking<'_>, Error> {
+        let caller = Caller::current();
         let autorater = autorater.cloned().unwrap_or_default();
         let judge =
             self.roster.pick(&autorater.autorater_model).map_err(|no| self.no_judge(no, &autorater))?;
@@ -63,6 +65,8 @@ impl Evaluator {
                 readout: self.judging.readout.into(),
                 sampling: instance::sampling(autorater.generation_config.as_deref())?,
                 deadline,
+                caller: caller.id,
+                reuse: caller.reuse,
             },
             details,
         })
@@ -312,6 +316,7 @@ pub(super) fn ungraded_error(ungraded: Ungraded, judge: &ConfiguredJudge) -> Err
     let (kind, word) = match ungraded.cause {
         Cause::Unavailable => (Kind::Unavailable, "JUDGE_UNAVAILABLE"),
         Cause::OutOfTime => (Kind::DeadlineExceeded, "JUDGE_OUT_OF_TIME"),
+        Cause::OverBudget => (Kind::ResourceExhausted, "JUDGE_OVER_BUDGET"),
         Cause::TooLong => (Kind::InvalidArgument, "PROMPT_TOO_LONG"),
         Cause::Misconfigured => (Kind::FailedPrecondition, "JUDGE_MISCONFIGURED"),
         Cause::Refused => (Kind::FailedPrecondition, "JUDGE_REFUSED"),

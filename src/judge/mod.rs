@@ -8,6 +8,10 @@
 //! | `endpoint.rs` | one provider over one connection, as a judge |
 //! | `secret.rs` | keys, and how they stay out of sight |
 //! | `layers/` | wraps around a judge that are judges themselves |
+//! | `pool/` | several endpoints as one judge: which is asked, when, and who waits |
+//! | `cache/` | equal questions asked once: in flight, in memory, in Redis |
+//! | `caller.rs` | on whose behalf a judge is asked |
+//! | `counters.rs` | what a judge has cost and how it fared, as plain numbers |
 //! | `roster.rs` | all judges by name, and the rubrics to ask with |
 //! | `stack.rs` | from settings to a judge: which layers, in which order |
 //! | `rubric.rs`, `rubrics/` | criteria, scale and task of each judged metric, as data |
@@ -20,10 +24,14 @@
 //! A judge that failed is an error. It never becomes a number.
 
 pub mod autorater;
+pub mod cache;
+pub mod caller;
 pub mod consensus;
+pub mod counters;
 pub mod endpoint;
 pub mod http;
 pub mod layers;
+pub mod pool;
 pub mod prompt;
 pub mod providers;
 pub mod roster;
@@ -37,6 +45,7 @@ pub mod verdict;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -61,6 +70,22 @@ pub struct Question {
     /// Request fields to leave out, whatever `sampling` and the settings say. Filled in by the layer that
     /// learns what an endpoint refuses; empty for everybody else.
     pub without: BTreeSet<Field>,
+    /// On whose behalf. Those who wait for one judge are served in turns, caller by caller. No part of a cache key.
+    pub caller: u64,
+    /// Whether an answer to an equal question may stand for this one.
+    pub reuse: Reuse,
+    /// Endpoints that have failed this question; others are preferred. Filled in by the layer that asks again.
+    pub failed_at: Vec<Arc<str>>,
+}
+
+/// Whether an answer to an equal question may stand for a new one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Reuse {
+    /// Yes: one that is kept, or one that is on its way to somebody else.
+    #[default]
+    Allowed,
+    /// No: the judge is asked, and the answer is not kept.
+    Refused,
 }
 
 /// One turn of a conversation.
@@ -134,6 +159,39 @@ pub struct Reply {
     /// Per output token the alternatives that were in play, most likely first. Their joined text need not
     /// equal `text`. Empty = not reported.
     pub alternatives: Vec<Vec<TokenChance>>,
+    /// How it was got.
+    pub journey: Journey,
+}
+
+/// How an answer was got: for telemetry, and for nobody's decisions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Journey {
+    /// Where it comes from.
+    pub source: Source,
+    /// The endpoint that answered, by its configured name; empty where a judge has one endpoint only.
+    pub endpoint: Arc<str>,
+    /// How often the question was sent, 0 when it was not.
+    pub attempts: u32,
+    /// How long it waited for a place and for the endpoint's rate, in the attempt that was answered.
+    pub queued: Duration,
+    /// How long the endpoint took, in the attempt that was answered.
+    pub took: Duration,
+    /// Whether a second copy was sent because the first took long.
+    pub hedged: bool,
+}
+
+/// Where an answer comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The endpoint, asked for this question.
+    #[default]
+    Endpoint,
+    /// The memory of this process.
+    Memory,
+    /// The store that several processes share.
+    Shared,
+    /// An equal question that was being asked already. The tokens are accounted there.
+    InFlight,
 }
 
 /// One candidate for one output token.
@@ -158,6 +216,13 @@ pub struct Usage {
     pub reasoning_tokens: u64,
 }
 
+impl Usage {
+    /// Input and output tokens together.
+    pub fn total(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+}
+
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input_tokens += other.input_tokens;
@@ -171,6 +236,9 @@ impl std::ops::AddAssign for Usage {
 pub trait Judge: Send + Sync {
     /// Asks once. Dropping the future gives up the call and closes its connection or stream.
     fn ask(&self, question: &Question) -> impl Future<Output = Result<Reply, JudgeError>> + Send;
+
+    /// The reply to `question` turned out to be of no use, and is not to be given to anybody else.
+    fn disown(&self, _question: &Question) {}
 }
 
 /// Why a judge gave no answer.
@@ -188,6 +256,8 @@ pub struct JudgeError {
     pub should_retry: Option<bool>,
     /// How often the question was sent, 0 when it never was.
     pub attempts: u32,
+    /// True when another endpoint of the same judge may answer at once what this one did not.
+    pub elsewhere: bool,
 }
 
 /// The sorts of failure, by what can be done about them.
@@ -217,6 +287,8 @@ pub enum JudgeErrorKind {
     Unreadable,
     /// The caller's own deadline leaves no time to ask.
     OutOfTime,
+    /// What the configuration lets this judge cost in a time is spent.
+    OverBudget,
 }
 
 /// Request fields that some endpoints refuse.
@@ -253,7 +325,8 @@ impl JudgeErrorKind {
             | Self::Refused
             | Self::BadRequest
             | Self::Unreadable
-            | Self::OutOfTime => false,
+            | Self::OutOfTime
+            | Self::OverBudget => false,
         }
     }
 }
@@ -268,6 +341,7 @@ impl JudgeError {
             retry_after: None,
             should_retry: None,
             attempts: 0,
+            elsewhere: false,
         }
     }
 

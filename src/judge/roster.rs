@@ -1,7 +1,9 @@
 //! The judges that are configured, by name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::cache::Store;
 use super::rubric::{RubricFileError, Rubrics};
 use super::settings::{JudgeSettings, SettingsError};
 use super::stack::{ConfiguredJudge, connect};
@@ -41,11 +43,12 @@ pub enum NoJudge {
 impl Roster {
     /// Prepares the judges; opens no connection. The first one is the default. `rubric_files` are pairs of
     /// file name and text. With `strict`, a request for a judge that is not here is refused, without it the
-    /// default judge answers.
+    /// default judge answers. Answers are kept in `store`.
     pub fn connect(
         settings: &[JudgeSettings],
         rubric_files: &[(String, String)],
         strict: bool,
+        store: &Arc<Store>,
     ) -> Result<Self, WrongRoster> {
         let files = rubric_files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
         let rubrics = Rubrics::with_files(files)?;
@@ -57,7 +60,7 @@ impl Roster {
                     return Err(WrongRoster::SameName(name.clone()));
                 }
             }
-            judges.push(connect(judge)?);
+            judges.push(connect(judge, Arc::clone(store))?);
         }
         Ok(Self { judges, by_name, rubrics, strict })
     }

@@ -15,6 +15,12 @@ use serde::Deserialize;
 
 use super::secret::{Key, Secret};
 
+mod cost;
+mod endpoints;
+
+pub use cost::{BudgetSettings, Prices};
+pub use endpoints::EndpointSettings;
+
 /// Longest accepted `timeout_seconds`.
 const LONGEST_TIMEOUT: f64 = 3600.0;
 /// Most accepted `attempts`.
@@ -22,7 +28,7 @@ const MOST_ATTEMPTS: u32 = 10;
 /// Headers that belong to the connection, not to the configuration.
 const OWN_HEADERS: [&str; 5] = ["host", "content-length", "content-type", "transfer-encoding", "connection"];
 
-/// One judge endpoint.
+/// One judge: an endpoint, or several that answer alike.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeSettings {
@@ -84,9 +90,29 @@ pub struct JudgeSettings {
     /// How often a question is sent at most when the failure is transient, 1 to 10. Default 3.
     #[serde(default = "default_attempts")]
     pub attempts: u32,
-    /// Calls open at one time, at least 1; more wait in line. Default 64.
+    /// Calls open at one time at one endpoint, at least 1; more wait in line, callers in turns. Default 64.
     #[serde(default = "default_max_concurrency")]
     pub max_concurrency: u32,
+    /// Requests sent to one endpoint in a minute, at least 1. Default: as many as it takes.
+    #[serde(default)]
+    pub requests_per_minute: Option<u32>,
+    /// Tokens sent to one endpoint and received in a minute, at least 1: reserved by estimate (a token for four
+    /// bytes, and `max_tokens`), settled with what the endpoint reports. Default: as many as it takes.
+    #[serde(default)]
+    pub tokens_per_minute: Option<u32>,
+    /// Sends a second copy of a question that takes longer than 95 % of the endpoint's answers, of at most 5 % of the
+    /// questions; the first answer counts. Default false.
+    #[serde(default)]
+    pub hedge: bool,
+    /// What the judge may cost in a time, all endpoints together. Default: no bound.
+    #[serde(default)]
+    pub budget: BudgetSettings,
+    /// Prices of a million tokens, for a budget in money. Default none.
+    #[serde(default)]
+    pub prices: Option<Prices>,
+    /// Several endpoints that answer alike, in place of `base_url`. Default: the one of `base_url`.
+    #[serde(default)]
+    pub endpoints: Vec<EndpointSettings>,
     /// `anthropic`: the `anthropic-version`, default `2023-06-01`. `azure`: chooses the older address style
     /// with this `api-version`; default the newer style, which has none. Otherwise refused.
     #[serde(default)]
@@ -243,6 +269,12 @@ impl JudgeSettings {
             timeout_seconds: default_timeout(),
             attempts: default_attempts(),
             max_concurrency: default_max_concurrency(),
+            requests_per_minute: None,
+            tokens_per_minute: None,
+            hedge: false,
+            budget: BudgetSettings::default(),
+            prices: None,
+            endpoints: Vec::new(),
             api_version: None,
             num_ctx: None,
             script: None,
@@ -255,6 +287,10 @@ impl JudgeSettings {
     /// # Errors
     /// The first setting that cannot be used.
     pub fn check(&self) -> Result<(), SettingsError> {
+        self.check_cost()?;
+        if !self.endpoints.is_empty() {
+            return self.each_endpoint()?.iter().try_for_each(|(_, endpoint)| endpoint.check());
+        }
         let provider = self.provider;
         let only = |key: &str, used: bool, of: &[ProviderKind]| {
             if used && !of.contains(&provider) {
@@ -272,17 +308,18 @@ impl JudgeSettings {
         )?;
         self.check_range("temperature", self.temperature, 2.0)?;
         self.check_range("top_p", self.top_p, 1.0)?;
-        if self.max_tokens == Some(0) {
-            return Err(self.error("max_tokens", "must be at least 1"));
-        }
-        if self.num_ctx == Some(0) {
-            return Err(self.error("num_ctx", "must be at least 1"));
-        }
         if !(self.timeout_seconds > 0.0 && self.timeout_seconds <= LONGEST_TIMEOUT) {
             return Err(self.error("timeout_seconds", "must be above 0 and at most 3600"));
         }
-        if self.max_concurrency == 0 {
-            return Err(self.error("max_concurrency", "must be at least 1"));
+        let counts = [
+            ("max_concurrency", Some(self.max_concurrency)),
+            ("requests_per_minute", self.requests_per_minute),
+            ("tokens_per_minute", self.tokens_per_minute),
+            ("max_tokens", self.max_tokens),
+            ("num_ctx", self.num_ctx),
+        ];
+        if let Some((key, _)) = counts.into_iter().find(|(_, count)| *count == Some(0)) {
+            return Err(self.error(key, "must be at least 1"));
         }
         if !(1..=MOST_ATTEMPTS).contains(&self.attempts) {
             return Err(self.error("attempts", "must be 1 to 10"));

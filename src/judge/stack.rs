@@ -1,10 +1,14 @@
 //! From settings to a judge that can be asked: the leaf, and the layers in their order.
 
 use std::fmt;
+use std::sync::Arc;
 
+use super::cache::{Cached, Identity, Store};
+use super::counters::{Counters, Counts, Event};
 use super::endpoint::Endpoint;
 use super::http::Http;
-use super::layers::{Capability, Deadline, Limit, Retry};
+use super::layers::{Capability, Deadline, Retry};
+use super::pool::{Budget, House, Pool};
 use super::providers;
 use super::providers::scripted::Scripted;
 use super::settings::{Environment, JudgeSettings, SettingsError};
@@ -26,23 +30,28 @@ impl Judge for Leaf {
     }
 }
 
+/// One endpoint with what belongs to it alone.
+type Lone = Capability<Deadline<Leaf>>;
+
 /// A judge as configured, ready to be asked.
 pub struct ConfiguredJudge {
     name: String,
     aliases: Vec<String>,
     model: String,
-    judge: Retry<Capability<Limit<Deadline<Leaf>>>>,
+    counters: Arc<Counters>,
+    judge: Cached<Retry<Pool<Lone>>>,
 }
 
-/// Builds the judge that `settings` describe, with keys from the process's environment. Opens no connection.
+/// Builds the judge that `settings` describe, with keys from the process's environment, and answers kept in `store`.
+/// Opens no connection.
 ///
 /// # Errors
 /// The first setting that cannot be used, in a sentence that names it.
-pub fn connect(settings: &JudgeSettings) -> Result<ConfiguredJudge, SettingsError> {
-    connect_in(settings, &|name| std::env::var(name).ok())
+pub fn connect(settings: &JudgeSettings, store: Arc<Store>) -> Result<ConfiguredJudge, SettingsError> {
+    build(settings, &|name| std::env::var(name).ok(), Some(store))
 }
 
-/// As [`connect`], with keys from `environment`.
+/// As [`connect`], with keys from `environment`, and no answer kept or shared.
 ///
 /// # Errors
 /// As [`connect`].
@@ -50,30 +59,51 @@ pub fn connect_in(
     settings: &JudgeSettings,
     environment: Environment<'_>,
 ) -> Result<ConfiguredJudge, SettingsError> {
-    let leaf = match providers::provider(settings, environment)? {
-        Some(provider) => {
-            let http = Http::new(&settings.base()?, settings.ca_file.as_deref())
-                .map_err(|what| settings.error("ca_file", what))?;
-            Leaf::Endpoint(Endpoint::new(provider, settings.key(environment)?, http))
-        }
-        None => {
-            let script = settings.script.as_deref().unwrap_or_else(|| "".as_ref());
-            Leaf::Scripted(Scripted::open(script).map_err(|what| settings.error("script", what))?)
-        }
-    };
-    // From the inside out. The deadline is for one call, so it stands inside whatever asks again, and inside the
-    // limit: waiting in line is not the endpoint's time. A pause before asking again keeps no place. A refused field
-    // is no failed attempt, so learning stands inside retrying. Retrying is outermost, and nothing else retries.
-    let judge = Deadline::new(leaf, settings.timeout());
-    let judge = Limit::new(judge, settings.max_concurrency);
-    let judge = Capability::new(judge);
-    let judge = Retry::new(judge, settings.attempts);
+    build(settings, environment, None)
+}
+
+fn build(
+    settings: &JudgeSettings,
+    environment: Environment<'_>,
+    store: Option<Arc<Store>>,
+) -> Result<ConfiguredJudge, SettingsError> {
+    let counters = Arc::<Counters>::default();
+    let mut endpoints = Vec::new();
+    // From the inside out. What an endpoint is like is its own: the deadline is for one call, and a refused field is
+    // no failed attempt, so both stand inside whatever chooses and whatever asks again.
+    for (terms, endpoint) in settings.each_endpoint()? {
+        let judge = Deadline::new(leaf(&endpoint, environment)?, endpoint.timeout());
+        endpoints.push((Capability::new(judge), terms));
+    }
+    // Waiting in line is not the endpoint's time, and a pause before asking again keeps no place: the pool, which has
+    // the line, stands between the two. Nothing else retries. What is kept takes no place and no attempt, and what is
+    // shared in flight is shared with all its attempts, so keeping is outermost.
+    let house =
+        House { max_tokens: settings.max_tokens, budget: Budget::new(settings), hedge: settings.hedge };
+    let judge = Pool::new(endpoints, house, Arc::clone(&counters));
+    let judge = Retry::new(judge, settings.attempts, Arc::clone(&counters));
+    let judge = Cached::new(judge, Identity::of(settings), store, Arc::clone(&counters));
     Ok(ConfiguredJudge {
         name: settings.name.clone(),
         aliases: settings.aliases.clone(),
         model: settings.model.clone(),
+        counters,
         judge,
     })
+}
+
+fn leaf(settings: &JudgeSettings, environment: Environment<'_>) -> Result<Leaf, SettingsError> {
+    match providers::provider(settings, environment)? {
+        Some(provider) => {
+            let http = Http::new(&settings.base()?, settings.ca_file.as_deref())
+                .map_err(|what| settings.error("ca_file", what))?;
+            Ok(Leaf::Endpoint(Endpoint::new(provider, settings.key(environment)?, http)))
+        }
+        None => {
+            let script = settings.script.as_deref().unwrap_or_else(|| "".as_ref());
+            Ok(Leaf::Scripted(Scripted::open(script).map_err(|what| settings.error("script", what))?))
+        }
+    }
 }
 
 impl ConfiguredJudge {
@@ -85,6 +115,11 @@ impl ConfiguredJudge {
     /// The model it is asked for; empty for a script.
     pub fn model(&self) -> &str {
         &self.model
+    }
+
+    /// What it has cost and how it fared.
+    pub fn counts(&self) -> Counts {
+        self.counters.now()
     }
 
     /// Whether `name` is its name or one of its aliases.
@@ -106,6 +141,17 @@ impl fmt::Debug for ConfiguredJudge {
 
 impl Judge for ConfiguredJudge {
     async fn ask(&self, question: &Question) -> Result<Reply, JudgeError> {
-        self.judge.ask(question).await.map_err(|error| JudgeError { endpoint: self.name.clone(), ..error })
+        self.counters.count(Event::Question);
+        self.judge.ask(question).await.map_err(|error| {
+            let endpoint = match error.endpoint.as_str() {
+                "" => self.name.clone(),
+                endpoint => format!("{} at {endpoint}", self.name),
+            };
+            JudgeError { endpoint, ..error }
+        })
+    }
+
+    fn disown(&self, question: &Question) {
+        self.judge.disown(question);
     }
 }

@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::error::{Error, Kind, Reason};
+use crate::server::caller::CallerId;
 use crate::server::door::Door;
 
 /// Characters of the shortest key.
@@ -104,9 +105,8 @@ pub async fn ask(State((door, keys)): State<(Door, Keys)>, mut request: Request,
     if door == Door::Rest {
         sent.extend(in_query(request.uri()));
     }
-    if !sent.iter().any(|key| keys.admit(key)) {
-        return refuse(door, !sent.is_empty());
-    }
+    let Some(key) = sent.iter().find(|key| keys.admit(key)) else { return refuse(door, !sent.is_empty()) };
+    request.extensions_mut().insert(CallerId::of_key(&hash(key)));
     for name in KEY_HEADERS.into_iter().chain([header::AUTHORIZATION]) {
         request.headers_mut().remove(name);
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -14,7 +15,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
 
+use crate::server::caller::CallerId;
 use crate::server::tls::Tls;
 
 /// A connection that says nothing for this long after it was made is closed.
@@ -144,7 +147,12 @@ impl Talk {
 
     async fn hold(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let Self { protocol, router, max_age, stop } = self;
-        let connection = protocol.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        let id = CallerId::of_connection();
+        let known = router.map_request(move |mut request: http::Request<Incoming>| {
+            request.extensions_mut().insert(id);
+            request
+        });
+        let connection = protocol.serve_connection(TokioIo::new(stream), TowerToHyperService::new(known));
         let mut connection = pin!(connection);
         let aged = async {
             match max_age {

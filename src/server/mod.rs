@@ -1,6 +1,7 @@
 //! The doors: one port for callers, one for operators.
 
 pub mod admission;
+pub mod caller;
 pub mod codec;
 pub mod cors;
 pub mod deadline;
@@ -164,6 +165,7 @@ fn guarded(
         ServiceBuilder::new()
             .layer(from_fn_with_state((door, settings.limits.request_time()), deadline::keep))
             .layer(from_fn_with_state((door, admission.clone()), admit))
+            .layer(from_fn_with_state(door, caller::serve))
             .layer(from_fn_with_state(door, catch_panic)),
     );
     keyed(answering, door, keys)

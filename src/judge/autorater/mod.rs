@@ -13,8 +13,6 @@ mod rubrics;
 mod sample;
 mod ungraded;
 
-use std::collections::BTreeSet;
-
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
@@ -27,7 +25,7 @@ use super::prompt::{PairPrompt, Prompt};
 use super::verdict::{
     Graded, Label, Pair, Reading, Scale, Score, Shown, Steps, Weighted, labels_of, weighted_score,
 };
-use super::{Judge, Question, Reply, ReplyForm, Sampling, Speaker, Turn, Usage};
+use super::{Judge, Question, Reply, ReplyForm, Reuse, Sampling, Speaker, Turn, Usage};
 use sample::{Call, take_sample};
 
 /// How a judge is asked.
@@ -46,6 +44,10 @@ pub struct Samples {
     pub sampling: Sampling,
     /// When the caller stops waiting.
     pub deadline: Option<Instant>,
+    /// On whose behalf; see [`Question::caller`].
+    pub caller: u64,
+    /// Whether answers to equal questions may be used.
+    pub reuse: Reuse,
 }
 
 impl Default for Samples {
@@ -58,6 +60,8 @@ impl Default for Samples {
             readout: Readout::Replies,
             sampling: Sampling::default(),
             deadline: None,
+            caller: 0,
+            reuse: Reuse::Allowed,
         }
     }
 }
@@ -327,7 +331,9 @@ fn question(system: &str, user: &str, form: ReplyForm, samples: &Samples, index:
         sampling,
         sample,
         deadline: samples.deadline,
-        without: BTreeSet::new(),
+        caller: samples.caller,
+        reuse: samples.reuse,
+        ..Question::default()
     }
 }
 
@@ -370,14 +376,13 @@ impl<J: Judge, R: Reading> Asked<'_, J, R> {
     {
         let planned = self.samples.planned();
         let mut taken: Vec<Sample<L>> = Vec::with_capacity(planned);
-        let waves =
-            if self.samples.early_stop { [consensus::first_wave(planned), planned] } else { [planned; 2] };
-        for until in waves {
-            let wave = join_all((taken.len()..until).map(|index| self.sample(index))).await;
-            taken.extend(wave.into_iter().map(|sample| sample.map(vote)));
-            if consensus::next(&votes(&taken), planned) != Next::Ask {
-                break;
-            }
+        while consensus::next(&votes(&taken), planned) == Next::Ask && taken.len() < planned {
+            let wave = match self.samples.early_stop {
+                true => consensus::next_wave(&votes(&taken), planned),
+                false => planned,
+            };
+            let asked = join_all((taken.len()..taken.len() + wave).map(|index| self.sample(index))).await;
+            taken.extend(asked.into_iter().map(|sample| sample.map(vote)));
         }
         let mut usage = Usage::default();
         taken.iter().for_each(|sample| usage += sample.usage);

@@ -87,6 +87,9 @@ pub(super) async fn take_sample<J: Judge, R: Reading>(call: Call<'_, J, R>) -> S
                 sample.usage += reply.usage;
                 sample.model = reply.model.clone();
                 sample.raw.clone_from(&reply.text);
+                if verdict.is_err() {
+                    call.judge.disown(&question);
+                }
                 sample.verdict = verdict.map_err(Failure::Unreadable);
                 match &sample.verdict {
                     Ok(_) | Err(Failure::Unanswered(_)) => return sample,

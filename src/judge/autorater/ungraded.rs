@@ -20,6 +20,8 @@ pub enum Cause {
     Unavailable,
     /// The caller's own time ran out.
     OutOfTime,
+    /// What the configuration lets the judge cost is spent.
+    OverBudget,
     /// The prompt is longer than the judge takes: a shorter one may be answered.
     TooLong,
     /// The judge is not set up: credentials, model, spend limit.
@@ -108,6 +110,7 @@ fn cause_of(failure: &Failure) -> Cause {
             Cause::Unavailable
         }
         JudgeErrorKind::OutOfTime => Cause::OutOfTime,
+        JudgeErrorKind::OverBudget => Cause::OverBudget,
         JudgeErrorKind::PromptTooLong => Cause::TooLong,
         JudgeErrorKind::Exhausted
         | JudgeErrorKind::Credentials

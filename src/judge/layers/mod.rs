@@ -2,10 +2,8 @@
 
 mod capability;
 mod deadline;
-mod limit;
 mod retry;
 
 pub use capability::Capability;
 pub use deadline::Deadline;
-pub use limit::Limit;
 pub use retry::Retry;

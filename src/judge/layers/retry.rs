@@ -1,13 +1,20 @@
 //! Asks again when that may help. The only layer that does: retries inside retries multiply.
 //!
 //! Pauses are as those of the official clients of OpenAI and Anthropic: 0.5 s doubling to 8 s, each shortened by
-//! up to a quarter at random. A wait that the provider asks for counts instead, when it is longer.
+//! up to a quarter at random. A wait that the provider asks for counts instead, when it is longer. Where another endpoint
+//! can be asked there is no pause.
+//!
+//! A budget bounds how much retrying adds to a load that already fails: a fifth of the questions of the last ten
+//! seconds, and a hundred. Waiting out a 429 adds nothing and is not charged.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
+use tower::retry::budget::{Budget, TpsBudget};
 
-use crate::judge::{Judge, JudgeError, Question, Reply};
+use crate::judge::counters::{Counters, Event};
+use crate::judge::{Judge, JudgeError, JudgeErrorKind, Question, Reply};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
@@ -15,44 +22,85 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 const LONGEST_REST: Duration = Duration::from_secs(120);
 /// What has to be left of the caller's time after a pause: a call in less seldom succeeds.
 const RESERVE: Duration = Duration::from_secs(1);
+/// Retries are counted against the questions of this time.
+const BUDGET_TIME: Duration = Duration::from_secs(10);
+/// Retries in a second that are good without any questions.
+const BUDGET_PER_SECOND: u32 = 10;
+/// The share of questions that may be retried beyond.
+const BUDGET_SHARE: f32 = 0.2;
 
 /// Asks up to `attempts` times while failures are transient and the caller's time allows.
-#[derive(Debug)]
 pub struct Retry<J> {
     inner: J,
     attempts: u32,
+    budget: TpsBudget,
+    counters: Arc<Counters>,
 }
 
 impl<J> Retry<J> {
     /// `attempts` counts the first one; 0 is taken as 1.
-    pub fn new(inner: J, attempts: u32) -> Self {
-        Self { inner, attempts: attempts.max(1) }
+    pub fn new(inner: J, attempts: u32, counters: Arc<Counters>) -> Self {
+        let budget = TpsBudget::new(BUDGET_TIME, BUDGET_PER_SECOND, BUDGET_SHARE);
+        Self { inner, attempts: attempts.max(1), budget, counters }
+    }
+
+    /// How long to wait before attempt number `attempt` + 1; absent = it is not worth it.
+    fn pause(&self, error: &JudgeError, attempt: u32, question: &Question) -> Option<Duration> {
+        if attempt >= self.attempts || !(error.is_transient() || error.elsewhere) {
+            return None;
+        }
+        let pause = match error.elsewhere {
+            true => Duration::ZERO,
+            false => backoff(attempt, rand::random()).max(error.retry_after.unwrap_or_default()),
+        };
+        let in_time = question.deadline.is_none_or(|deadline| Instant::now() + pause + RESERVE <= deadline);
+        if pause > LONGEST_REST || !in_time {
+            return None;
+        }
+        if error.kind != JudgeErrorKind::Throttled && !self.budget.withdraw() {
+            self.counters.count(Event::RetryRefused);
+            return None;
+        }
+        Some(pause)
+    }
+}
+
+impl<J: std::fmt::Debug> std::fmt::Debug for Retry<J> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Retry").field("attempts", &self.attempts).field("inner", &self.inner).finish()
     }
 }
 
 impl<J: Judge> Judge for Retry<J> {
     async fn ask(&self, question: &Question) -> Result<Reply, JudgeError> {
+        self.budget.deposit();
         let mut sent = 0;
         let mut attempt = 1;
+        let mut again: Option<Question> = None;
         loop {
-            let mut error = match self.inner.ask(question).await {
-                Ok(reply) => return Ok(reply),
+            let asked = again.as_ref().unwrap_or(question);
+            let mut error = match self.inner.ask(asked).await {
+                Ok(mut reply) => {
+                    reply.journey.attempts += sent;
+                    return Ok(reply);
+                }
                 Err(error) => error,
             };
             sent += error.attempts;
             error.attempts = sent;
-            if attempt >= self.attempts || !error.is_transient() {
-                return Err(error);
-            }
-            let pause = backoff(attempt, rand::random()).max(error.retry_after.unwrap_or_default());
-            let in_time =
-                question.deadline.is_none_or(|deadline| Instant::now() + pause + RESERVE <= deadline);
-            if pause > LONGEST_REST || !in_time {
-                return Err(error);
-            }
+            let Some(pause) = self.pause(&error, attempt, question) else { return Err(error) };
+            self.counters.count(Event::Retry);
             sleep(pause).await;
+            let next = again.get_or_insert_with(|| question.clone());
+            if !error.endpoint.is_empty() {
+                next.failed_at.push(error.endpoint.into());
+            }
             attempt += 1;
         }
+    }
+
+    fn disown(&self, question: &Question) {
+        self.inner.disown(question);
     }
 }
 
@@ -65,11 +113,10 @@ fn backoff(attempt: u32, chance: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::JudgeErrorKind;
     use crate::judge::providers::scripted::Scripted;
 
     fn retry(script: &str) -> Retry<Scripted> {
-        Retry::new(Scripted::from_script(script).unwrap(), 3)
+        Retry::new(Scripted::from_script(script).unwrap(), 3, Arc::default())
     }
 
     #[test]
@@ -127,5 +174,27 @@ mod tests {
             assert_eq!(error.retry_after, Some(Duration::from_secs(retry_after)));
             assert!(started.elapsed() < Duration::from_millis(100));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn retries_are_a_hundred_and_a_fifth_of_the_questions_at_most() {
+        let judge = retry("{\"status\": 500}");
+        let question = Question::default();
+        let asks = futures_util::future::join_all((0..500).map(|_| judge.ask(&question))).await;
+        let calls: u32 = asks.into_iter().map(|answer| answer.unwrap_err().attempts).sum();
+        // Ten a second for ten seconds, and a fifth of 500.
+        assert_eq!((calls - 500, judge.counters.now().retries), (200, 200));
+        assert!(judge.counters.now().retries_refused > 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_out_a_429_is_no_charge_to_the_budget() {
+        let judge = retry("{\"status\": 429, \"retry_after\": 1}\n\"x\"");
+        let asks = futures_util::future::join_all((0..500).map(|sample| {
+            let question = Question { sample, ..Question::default() };
+            let judge = &judge;
+            async move { judge.ask(&question).await }
+        }));
+        assert!(asks.await.iter().all(Result::is_ok));
     }
 }

@@ -148,6 +148,7 @@ impl Provider for Anthropic {
                 reasoning_tokens: 0,
             },
             alternatives: Vec::new(),
+            ..Reply::default()
         })
     }
 }

@@ -171,6 +171,7 @@ fn describe(kind: JudgeErrorKind) -> &'static str {
         JudgeErrorKind::BadRequest => "the provider refuses the request",
         JudgeErrorKind::Unreadable => "the answer is an error",
         JudgeErrorKind::OutOfTime => "the caller's deadline ran out",
+        JudgeErrorKind::OverBudget => "the judge's budget is spent",
     }
 }
 

@@ -151,6 +151,7 @@ impl Provider for Gemini {
                 reasoning_tokens: thoughts,
             },
             alternatives,
+            ..Reply::default()
         })
     }
 }

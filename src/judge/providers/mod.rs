@@ -12,7 +12,7 @@ pub mod openai;
 pub mod patience;
 pub mod scripted;
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};

@@ -113,6 +113,7 @@ impl Provider for Ollama {
                 ..Usage::default()
             },
             alternatives,
+            ..Reply::default()
         })
     }
 }

@@ -154,6 +154,7 @@ pub(super) fn reply(body: &Value) -> Result<Reply, JudgeError> {
             reasoning_tokens: count_at(body, "/usage/completion_tokens_details/reasoning_tokens"),
         },
         alternatives,
+        ..Reply::default()
     })
 }
 
