@@ -4,11 +4,12 @@ use std::fmt;
 
 use super::endpoint::Endpoint;
 use super::http::Http;
-use super::layers::{Capability, Deadline, Limit, Retry};
+use super::layers::{Capability, Deadline, Limit, Observed, Retry};
 use super::providers;
 use super::providers::scripted::Scripted;
 use super::settings::{Environment, JudgeSettings, SettingsError};
 use super::{Judge, JudgeError, Question, Reply};
+use crate::telemetry::judge::Callee;
 
 /// The innermost judge.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub struct ConfiguredJudge {
     name: String,
     aliases: Vec<String>,
     model: String,
-    judge: Retry<Capability<Limit<Deadline<Leaf>>>>,
+    judge: Retry<Capability<Limit<Observed<Deadline<Leaf>>>>>,
 }
 
 /// Builds the judge that `settings` describe, with keys from the process's environment. Opens no connection.
@@ -65,6 +66,7 @@ pub fn connect_in(
     // limit: waiting in line is not the endpoint's time. A pause before asking again keeps no place. A refused field
     // is no failed attempt, so learning stands inside retrying. Retrying is outermost, and nothing else retries.
     let judge = Deadline::new(leaf, settings.timeout());
+    let judge = Observed::new(judge, Callee::of(settings));
     let judge = Limit::new(judge, settings.max_concurrency);
     let judge = Capability::new(judge);
     let judge = Retry::new(judge, settings.attempts);

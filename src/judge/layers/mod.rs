@@ -3,9 +3,11 @@
 mod capability;
 mod deadline;
 mod limit;
+mod observed;
 mod retry;
 
 pub use capability::Capability;
 pub use deadline::Deadline;
 pub use limit::Limit;
+pub use observed::Observed;
 pub use retry::Retry;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::judge::{Judge, JudgeError, Question, Reply};
+use crate::telemetry;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
@@ -35,7 +36,7 @@ impl<J: Judge> Judge for Retry<J> {
         let mut sent = 0;
         let mut attempt = 1;
         loop {
-            let mut error = match self.inner.ask(question).await {
+            let mut error = match telemetry::judge::attempt(attempt, self.inner.ask(question)).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
