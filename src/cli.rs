@@ -18,7 +18,7 @@ use crate::evaluate::Evaluator;
 use crate::judge::roster::Roster;
 use crate::judge::settings::JudgeSettings;
 use crate::judge::stack::ConfiguredJudge;
-use crate::server::{Server, probe};
+use crate::server::{Server, probe, transcoding};
 use crate::telemetry::otlp::Exports;
 use crate::telemetry::{Telemetry, logs};
 use crate::wire::json;
@@ -50,6 +50,8 @@ enum Verb {
     Metrics,
     /// Check the configuration and say what is wrong with it
     CheckConfig,
+    /// Write the schema as a FileDescriptorSet, with HTTP rules, for proxies that turn JSON into gRPC
+    Descriptors,
     /// Ask the service of the same configuration whether it is ready; the exit code says so too
     Health,
 }
@@ -88,7 +90,10 @@ pub fn run() -> ExitCode {
     // From here on wrong keys and rubrics end the process before it serves anything.
     rustls::crypto::ring::default_provider().install_default().ok();
     let verb = cli.verb.unwrap_or(Verb::Serve);
-    let checked = cli.flags.settings().and_then(|settings| {
+    let mut flags = cli.flags;
+    // Whoever asks a service how it is opens no port.
+    flags.insecure_public |= matches!(verb, Verb::Health);
+    let checked = flags.settings().and_then(|settings| {
         if matches!(verb, Verb::Serve | Verb::CheckConfig) {
             settings.tls()?;
             settings.keys()?;
@@ -111,6 +116,7 @@ pub fn run() -> ExitCode {
         Verb::Evaluate { file } => evaluate(&file, settings, roster),
         Verb::Metrics => print(&metrics_table(&roster)),
         Verb::CheckConfig => print("the configuration is good\n"),
+        Verb::Descriptors => std::io::stdout().lock().write_all(&transcoding::descriptors()),
         Verb::Health => health(&settings),
     };
     match outcome {

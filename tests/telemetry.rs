@@ -353,7 +353,12 @@ async fn health_is_an_exit_code() {
         .unwrap()
     };
     let setting = |key: &str, value: String| (key.to_owned(), value);
-    let by_admin = vec![setting("server.admin_listen", process.admin.to_string())];
+    let anywhere = format!("0.0.0.0:{}", process.admin.port());
+    let by_admin = vec![
+        setting("server.admin_listen", anywhere),
+        // As in a container; asking needs no consent to be reached.
+        setting("server.listen", String::from("0.0.0.0:8080")),
+    ];
     let by_grpc = vec![
         setting("server.admin_listen", String::from("off")),
         setting("server.listen", process.address.to_string()),

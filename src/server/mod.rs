@@ -17,6 +17,7 @@ pub mod probe;
 pub mod rest;
 pub mod service;
 pub mod tls;
+pub mod transcoding;
 mod unpack;
 
 use std::net::SocketAddr;
