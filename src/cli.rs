@@ -1,7 +1,7 @@
 //! What the `rapid-eval` command does, verb by verb.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,17 @@ use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
 
 use crate::catalog;
-use crate::config::{AdminListen, LogFormat, Settings};
+use crate::config::{AdminListen, Settings, WrongSettings};
 use crate::error::Error;
 use crate::evaluate::Evaluator;
 use crate::judge::roster::Roster;
 use crate::judge::settings::JudgeSettings;
 use crate::judge::stack::ConfiguredJudge;
-use crate::server::Server;
+use crate::server::{Server, probe, transcoding};
+use crate::telemetry::otlp::Exports;
+use crate::telemetry::{Telemetry, logs};
 use crate::wire::json;
 
 /// Wrong usage or configuration, as in BSD's sysexits.
@@ -49,6 +50,10 @@ enum Verb {
     Metrics,
     /// Check the configuration and say what is wrong with it
     CheckConfig,
+    /// Write the schema as a FileDescriptorSet, with HTTP rules, for proxies that turn JSON into gRPC
+    Descriptors,
+    /// Ask the service of the same configuration whether it is ready; the exit code says so too
+    Health,
 }
 
 /// Flags that overrule the configuration file and the environment.
@@ -60,7 +65,7 @@ struct Flags {
     /// Address of gRPC, gRPC-Web and REST
     #[arg(long, value_name = "ADDR", global = true)]
     listen: Option<SocketAddr>,
-    /// Address of /livez and /readyz, or off
+    /// Address of /livez, /readyz and /metrics, or off
     #[arg(long, value_name = "ADDR|off", global = true)]
     admin_listen: Option<AdminListen>,
     /// A judge LLM, such as openai:http://127.0.0.1:11434/v1#MODEL; instead of those in the configuration. Repeat
@@ -85,12 +90,19 @@ pub fn run() -> ExitCode {
     // From here on wrong keys and rubrics end the process before it serves anything.
     rustls::crypto::ring::default_provider().install_default().ok();
     let verb = cli.verb.unwrap_or(Verb::Serve);
-    let checked = cli.flags.settings().and_then(|settings| {
+    let mut flags = cli.flags;
+    // Whoever asks a service how it is opens no port.
+    flags.insecure_public |= matches!(verb, Verb::Health);
+    let checked = flags.settings().and_then(|settings| {
         if matches!(verb, Verb::Serve | Verb::CheckConfig) {
             settings.tls()?;
             settings.keys()?;
+            Exports::from_environment().map_err(|wrong| WrongSettings(wrong.to_string()))?;
         }
-        Ok((settings.roster()?, settings))
+        // Whether a service is well does not depend on whether its judges could be set up here.
+        let judges = if matches!(verb, Verb::Health) { &Settings::default() } else { &settings };
+        let roster = judges.roster()?;
+        Ok((roster, settings))
     });
     let (roster, settings) = match checked {
         Ok(checked) => checked,
@@ -104,6 +116,8 @@ pub fn run() -> ExitCode {
         Verb::Evaluate { file } => evaluate(&file, settings, roster),
         Verb::Metrics => print(&metrics_table(&roster)),
         Verb::CheckConfig => print("the configuration is good\n"),
+        Verb::Descriptors => std::io::stdout().lock().write_all(&transcoding::descriptors()),
+        Verb::Health => health(&settings),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -115,7 +129,7 @@ pub fn run() -> ExitCode {
 }
 
 impl Flags {
-    fn settings(&self) -> Result<Settings, crate::config::WrongSettings> {
+    fn settings(&self) -> Result<Settings, WrongSettings> {
         Settings::load(self.config.as_deref(), |settings| {
             let server = &mut settings.server;
             server.listen = self.listen.unwrap_or(server.listen);
@@ -142,7 +156,9 @@ fn named_apart(judges: &[JudgeSettings]) -> Vec<JudgeSettings> {
 
 #[tokio::main]
 async fn serve(settings: Settings, roster: Roster) -> std::io::Result<()> {
-    log(&settings);
+    logs::install(&settings.log);
+    let exports = Exports::from_environment().map_err(std::io::Error::other)?;
+    let telemetry = Telemetry::start(&settings, &exports).map_err(std::io::Error::other)?;
     let stop = stop_signals()?;
     let judges = judges_in_words(&roster);
     let evaluator = Arc::new(evaluator(&settings, roster)?);
@@ -165,7 +181,13 @@ async fn serve(settings: Settings, roster: Roster) -> std::io::Result<()> {
          \"reference\": \"the cat sat\"}}]}}}}' {address} rapideval.v1.EvaluationService/EvaluateInstances"
     ));
     server.run(stop).await;
+    telemetry.stop().await;
     Ok(())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn health(settings: &Settings) -> std::io::Result<()> {
+    print(&format!("{}\n", probe::ask(settings).await?))
 }
 
 #[tokio::main]
@@ -246,22 +268,6 @@ fn stop_signals() -> std::io::Result<CancellationToken> {
         raise.cancel();
     });
     Ok(stop)
-}
-
-fn log(settings: &Settings) {
-    let json = match settings.log.format {
-        LogFormat::Auto => !std::io::stderr().is_terminal(),
-        LogFormat::Pretty => false,
-        LogFormat::Json => true,
-    };
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(&settings.log.filter))
-        .with_writer(std::io::stderr);
-    if json {
-        lines.json().init();
-    } else {
-        lines.init();
-    }
 }
 
 fn print(text: &str) -> std::io::Result<()> {

@@ -40,6 +40,8 @@ pub struct Settings {
     pub judge: Judging,
     /// What is logged.
     pub log: Log,
+    /// What traces and events may hold. Where they go is said by the standard `OTEL_*` variables.
+    pub telemetry: Telemetry,
 }
 
 /// Where and how the service listens.
@@ -48,7 +50,7 @@ pub struct Settings {
 pub struct Server {
     /// Address of gRPC, gRPC-Web and REST. Port 0 takes any free one.
     pub listen: SocketAddr,
-    /// Address of `/livez` and `/readyz`, or `off`.
+    /// Address of `/livez`, `/readyz` and `/metrics`, or `off`.
     pub admin_listen: AdminListen,
     /// Allows a `listen` address that other machines reach although the service knows none of its callers.
     pub insecure_public: bool,
@@ -180,6 +182,20 @@ pub struct Log {
     pub format: LogFormat,
 }
 
+/// What traces and events may hold.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Telemetry {
+    /// Records what judges are asked, what they answer, and their reasons.
+    pub texts: bool,
+    /// Bytes of one such text; what is longer is cut.
+    pub text_bytes: usize,
+    /// Shows the results of an evaluation as events of its span too, not only as log records.
+    pub span_events: bool,
+    /// At the end of the process, how long sending the last telemetry may take.
+    pub flush_seconds: u64,
+}
+
 /// The form of a log line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -235,6 +251,12 @@ impl Default for Log {
     }
 }
 
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { texts: false, text_bytes: 4096, span_events: false, flush_seconds: 5 }
+    }
+}
+
 impl FromStr for AdminListen {
     type Err = String;
 
@@ -287,7 +309,7 @@ impl Settings {
     }
 
     fn check(&self) -> Result<(), WrongSettings> {
-        let Self { server, limits, judges: _, judge, log } = self;
+        let Self { server, limits, judges: _, judge, log, telemetry: _ } = self;
         server.tls.check()?;
         let callers_are_known = server.has_keys(&|name| std::env::var_os(name)) || server.tls.knows_callers();
         if !is_loopback(server.listen.ip()) && !callers_are_known && !server.insecure_public {
@@ -477,18 +499,18 @@ mod tests {
     #[test]
     fn the_example_names_every_setting_with_its_default() {
         let example = include_str!("../deploy/config.example.toml");
-        let Settings { server, limits, judges, judge, log } = toml::from_str(example).unwrap();
+        let Settings { server, limits, judges, judge, log, telemetry } = toml::from_str(example).unwrap();
         let defaults = Settings::default();
         assert_eq!(
-            (server, limits, judge, log),
-            (defaults.server, defaults.limits, defaults.judge, defaults.log)
+            (server, limits, judge, log, telemetry),
+            (defaults.server, defaults.limits, defaults.judge, defaults.log, defaults.telemetry)
         );
         assert!(judges.is_empty());
         let keys = example.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
         assert_eq!(
             keys,
-            14 + 3 + 7 + 4 + 4 + 2,
-            "fields of Server, TlsFiles, Limits, Judging, CacheSettings and Log"
+            14 + 3 + 7 + 4 + 4 + 2 + 4,
+            "fields of Server, TlsFiles, Limits, Judging, CacheSettings, Log and Telemetry"
         );
     }
 

@@ -7,6 +7,7 @@
 mod computed;
 mod judged;
 mod rubrics;
+mod told;
 mod unified;
 
 use tokio::time::Instant;
@@ -15,6 +16,7 @@ use crate::config::{Judging, Limits};
 use crate::error::{Error, Kind};
 use crate::evaluate::judged::{Asking, Texts, fields};
 use crate::judge::roster::Roster;
+use crate::telemetry;
 use crate::wire::v1::evaluate_instances_request::MetricInputs;
 use crate::wire::v1::evaluate_instances_response::EvaluationResults;
 use crate::wire::v1::*;
@@ -73,7 +75,10 @@ impl Evaluator {
             )),
             Some(inputs) => {
                 let metric: &'static str = (&inputs).into();
-                let results = self.metric(inputs, &call).await.map_err(|error| error.within(metric))?;
+                let name = metric.strip_suffix("_input").unwrap_or(metric);
+                let results =
+                    telemetry::evaluation::watch(name, self.metric(inputs, &call), told::tell).await;
+                let results = results.map_err(|error| error.within(metric))?;
                 Ok(EvaluateInstancesResponse { evaluation_results: Some(results), ..Default::default() })
             }
             None if unified => Ok(EvaluateInstancesResponse {

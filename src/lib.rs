@@ -31,6 +31,8 @@ pub mod judge;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]
+pub mod telemetry;
+#[cfg(feature = "server")]
 pub mod wire;
 #[cfg(feature = "server")]
 pub mod workers;

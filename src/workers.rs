@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::metrics::Stop;
+use crate::telemetry;
 
 /// Calls with at most this many bytes of text are answered on the spot: some hundred microseconds of work.
 const AT_ONCE_BYTES: usize = 16 * 1024;
@@ -37,6 +38,7 @@ impl Workers {
     /// A pool of `threads` threads, at least two: one is always free of long texts.
     pub fn start(threads: usize) -> std::io::Result<Self> {
         let threads = threads.max(2);
+        telemetry::metrics::workers(threads);
         let queue =
             Arc::new(Queue { state: Mutex::default(), wake: Condvar::new(), long_lanes: threads - 1 });
         for number in 0..threads {
@@ -75,6 +77,7 @@ impl Workers {
             next: AtomicUsize::new(0),
             unfinished: AtomicUsize::new(items.len()),
             stop: AtomicBool::new(false),
+            queued: Instant::now(),
             done: Mutex::new(Some(send)),
             items,
             score,
@@ -161,7 +164,9 @@ impl Queue {
     /// What a thread does all its life.
     fn work(&self) {
         while let Some((work, long)) = self.take() {
+            let began = Instant::now();
             work.run_slice();
+            telemetry::metrics::worker_was_busy(began);
             if long {
                 self.lock().long_running -= 1;
                 self.wake.notify_one();
@@ -213,6 +218,7 @@ struct Call<T, S, F> {
     scores: Mutex<Scores<S>>,
     unfinished: AtomicUsize,
     stop: AtomicBool,
+    queued: Instant,
     done: Mutex<Option<oneshot::Sender<Scores<S>>>>,
 }
 
@@ -227,6 +233,9 @@ where
         while !self.stop.load(Ordering::Relaxed) {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = self.items.get(index) else { return };
+            if index == 0 {
+                telemetry::metrics::worker_queue(self.queued);
+            }
             let score = guarded(|| (self.score)(index, item, Stop::when(&self.stop)));
             if let Some(slot) = lock(&self.scores).get_mut(index) {
                 *slot = Some(score);

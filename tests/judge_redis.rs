@@ -102,7 +102,7 @@ fn service(redis: &Redis, judge: &StubJudge, more: &[(&str, &str)]) -> Process {
     let mut settings =
         vec![("judge.cache.redis_url", url.as_str()), ("judge.cache.redis_timeout_ms", "20000")];
     settings.extend(more);
-    Process::start_with(&["--judge", &flag], &settings)
+    Process::start_with(&settings, &[], &["--judge", &flag])
 }
 
 fn fluency(prediction: &str) -> Value {

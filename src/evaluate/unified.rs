@@ -1,6 +1,8 @@
 //! The unified form: one instance, a list of metrics, one result each. A metric that fails carries its own
 //! error and hurts no other.
 
+use std::borrow::Cow;
+
 use futures_util::future::join_all;
 use prost::Message;
 use prost_types::Struct;
@@ -8,10 +10,13 @@ use prost_types::value::Kind as JsonKind;
 
 use crate::error::{Error, Kind};
 use crate::evaluate::judged::{Texts, choice, data_text, narrow};
+use crate::evaluate::told::{share_of_win, tell_one};
 use crate::evaluate::{Call, Evaluator};
 use crate::judge::rubric;
 use crate::judge::template::{Names, Template};
 use crate::judge::verdict::Scale;
+use crate::telemetry;
+use crate::telemetry::names::OTHER;
 use crate::wire::required;
 use crate::wire::v1::computation_based_metric_spec::ComputationBasedMetricType;
 use crate::wire::v1::evaluation_instance::InstanceData;
@@ -53,12 +58,40 @@ impl Evaluator {
         });
         let results = listed.chain(sourced).map(async |(place, metric)| {
             let result = match metric {
-                Ok(metric) => self.metric_of(metric, &instance, call).await,
+                Ok(metric) => {
+                    let name = self.name_of(&metric);
+                    let work = self.metric_of(metric, &instance, call);
+                    telemetry::evaluation::watch(name, work, tell_one).await
+                }
                 Err(error) => Err(error),
             };
             result.unwrap_or_else(|error| failed(error.within(place)))
         });
         Ok(join_all(results).await)
+    }
+
+    /// As `rapid-eval metrics` has it: a name that callers cannot make up.
+    fn name_of(&self, metric: &Metric) -> Cow<'static, str> {
+        let Some(spec) = &metric.metric_spec else { return OTHER.into() };
+        let kind: &'static str = spec.into();
+        match spec {
+            MetricSpec::PredefinedMetricSpec(spec) => {
+                self.rubric(&spec.metric_spec_name).map_or(OTHER.into(), |rubric| rubric.name.clone().into())
+            }
+            MetricSpec::ComputationBasedMetricSpec(spec) => match spec.r#type() {
+                ComputationBasedMetricType::ExactMatch => "exact_match".into(),
+                ComputationBasedMetricType::Bleu => "bleu".into(),
+                ComputationBasedMetricType::Rouge => "rouge".into(),
+                ComputationBasedMetricType::Unspecified => OTHER.into(),
+            },
+            MetricSpec::ExactMatchSpec(_)
+            | MetricSpec::BleuSpec(_)
+            | MetricSpec::RougeSpec(_)
+            | MetricSpec::PointwiseMetricSpec(_)
+            | MetricSpec::PairwiseMetricSpec(_)
+            | MetricSpec::LlmBasedMetricSpec(_)
+            | MetricSpec::CustomCodeExecutionSpec(_) => kind.strip_suffix("_spec").unwrap_or(kind).into(),
+        }
     }
 
     async fn metric_of(
@@ -284,17 +317,6 @@ fn texts(instance: &EvaluationInstance) -> Result<(String, String), Error> {
 
 fn text(data: Option<&InstanceData>, field: &'static str) -> Result<String, Error> {
     required(data_text(data).map_err(|error| error.within(field))?, field)
-}
-
-/// A comparison as a number: 1 = the candidate is better, 0 = the baseline is, 0.5 = a tie, so that the mean is a
-/// win rate.
-fn share_of_win(choice: PairwiseChoice) -> Option<f32> {
-    match choice {
-        PairwiseChoice::Candidate => Some(1.0),
-        PairwiseChoice::Tie => Some(0.5),
-        PairwiseChoice::Baseline => Some(0.0),
-        PairwiseChoice::Unspecified => None,
-    }
 }
 
 /// The `parameters` of a computation-based metric: the fields of the metric's own spec, by name.

@@ -16,6 +16,7 @@ use http::{Request, Response, Uri};
 
 use super::providers::{failure, unreadable};
 use super::{JudgeError, JudgeErrorKind};
+use crate::telemetry;
 
 /// Longest answer that is read, in bytes. Verdicts have a few kilobytes; with all log-probabilities some hundred.
 const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
@@ -64,7 +65,8 @@ impl Http {
     ///
     /// # Errors
     /// `Unreachable` for every failure of the network, `Unreadable` for an answer beyond 4 MiB.
-    pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, JudgeError> {
+    pub async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, JudgeError> {
+        telemetry::traces::hand_on(request.headers_mut());
         let request = reqwest::Request::try_from(request).map_err(|error| {
             JudgeError::new(
                 JudgeErrorKind::BadRequest,

@@ -261,7 +261,8 @@ pub struct JudgeError {
 }
 
 /// The sorts of failure, by what can be done about them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum JudgeErrorKind {
     /// No connection, reset, 5xx, overloaded: asking again may help.
     Unreachable,
@@ -313,6 +314,11 @@ pub enum Field {
 }
 
 impl JudgeErrorKind {
+    /// One word in snake case, for labels.
+    pub fn word(self) -> &'static str {
+        self.into()
+    }
+
     /// Whether the same question may be answered if asked again, here or elsewhere.
     pub fn is_transient(self) -> bool {
         match self {

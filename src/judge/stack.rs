@@ -7,12 +7,13 @@ use super::cache::{Cached, Identity, Store};
 use super::counters::{Counters, Counts, Event};
 use super::endpoint::Endpoint;
 use super::http::Http;
-use super::layers::{Capability, Deadline, Retry};
+use super::layers::{Capability, Deadline, Observed, Retry};
 use super::pool::{Budget, House, Pool};
 use super::providers;
 use super::providers::scripted::Scripted;
 use super::settings::{Environment, JudgeSettings, SettingsError};
 use super::{Judge, JudgeError, Question, Reply};
+use crate::telemetry::judge::Callee;
 
 /// The innermost judge.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ impl Judge for Leaf {
 }
 
 /// One endpoint with what belongs to it alone.
-type Lone = Capability<Deadline<Leaf>>;
+type Lone = Capability<Observed<Deadline<Leaf>>>;
 
 /// A judge as configured, ready to be asked.
 pub struct ConfiguredJudge {
@@ -73,6 +74,7 @@ fn build(
     // no failed attempt, so both stand inside whatever chooses and whatever asks again.
     for (terms, endpoint) in settings.each_endpoint()? {
         let judge = Deadline::new(leaf(&endpoint, environment)?, endpoint.timeout());
+        let judge = Observed::new(judge, Callee::of(&endpoint));
         endpoints.push((Capability::new(judge), terms));
     }
     // Waiting in line is not the endpoint's time, and a pause before asking again keeps no place: the pool, which has

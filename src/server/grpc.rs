@@ -36,6 +36,11 @@ pub fn service_names() -> impl Iterator<Item = &'static str> {
     std::iter::once(OUR_NAME).chain(GOOGLE_NAMES.iter().map(|(name, _)| *name))
 }
 
+/// The methods that a service with one of Google's names has.
+pub fn google_methods(service: &str) -> &'static [&'static str] {
+    GOOGLE_NAMES.iter().find(|(name, _)| *name == service).map_or(&[], |(_, methods)| methods)
+}
+
 /// Routes of the evaluation service under all its names.
 pub fn routes(service: Service, request_bytes: usize) -> Router {
     let service = EvaluationServiceServer::new(Handlers { service })

@@ -1,4 +1,4 @@
-//! Whether the service is well: grpc.health.v1 for callers, `/livez` and `/readyz` on the admin port.
+//! Whether the service is well: grpc.health.v1 for callers; `/livez`, `/readyz` and `/metrics` on the admin port.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +13,7 @@ use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 
 use crate::server::grpc::service_names;
+use crate::telemetry;
 
 /// The state of the service, shared by both ports.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +47,15 @@ pub async fn serve_admin(listener: TcpListener, health: Health) {
             (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
         }
     };
+    let metrics = || async {
+        let form = [(http::header::CONTENT_TYPE, prometheus::TEXT_FORMAT)];
+        match telemetry::metrics::text() {
+            Some(text) => (StatusCode::OK, form, text),
+            None => (StatusCode::NOT_FOUND, form, String::from("# no metrics are kept\n")),
+        }
+    };
     let router = Router::new()
+        .route("/metrics", get(metrics))
         .route("/livez", get(|| async { "alive\n" }))
         .route("/readyz", get(ready))
         .with_state(health);

@@ -11,11 +11,14 @@ pub mod grpc;
 pub mod health;
 pub mod keys;
 pub mod listen;
+pub mod observe;
 pub mod openapi;
 pub mod page;
+pub mod probe;
 pub mod rest;
 pub mod service;
 pub mod tls;
+pub mod transcoding;
 mod unpack;
 
 use std::net::SocketAddr;
@@ -152,7 +155,7 @@ fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health, keys
     }
 }
 
-/// From the outside in: who has no key is turned away before it costs a place or a timer; the deadline covers
+/// From the outside in: telemetry sees every call and its answer; who has no key is turned away before it costs a place or a timer; the deadline covers
 /// all that comes after; a panic is caught inside the deadline, and the place taken by a call is given back after it.
 fn guarded(
     routes: Router,
@@ -168,7 +171,7 @@ fn guarded(
             .layer(from_fn_with_state(door, caller::serve))
             .layer(from_fn_with_state(door, catch_panic)),
     );
-    keyed(answering, door, keys)
+    keyed(answering, door, keys).layer(from_fn_with_state(door, observe::watch))
 }
 
 /// Asks every caller for one of these keys, if there are any.

@@ -42,6 +42,11 @@ pub fn routes(service: Service, limits: &Limits) -> Router {
     Router::new().fallback(answer).with_state(Arc::new(Rest { service, request_bytes: limits.request_bytes }))
 }
 
+/// The path with placeholders; `None` = nothing is there.
+pub fn route(path: &str) -> Option<&'static str> {
+    Target::of(path).map(|target| target.route())
+}
+
 #[derive(Debug)]
 struct Rest {
     service: Service,

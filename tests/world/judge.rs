@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use rapid_eval::judge::settings::JudgeSettings;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -42,6 +42,7 @@ struct Desk {
     calls: AtomicUsize,
     given_up: AtomicUsize,
     asked: Mutex<Vec<Value>>,
+    traced: Mutex<Vec<String>>,
 }
 
 impl StubJudge {
@@ -51,6 +52,7 @@ impl StubJudge {
             calls: AtomicUsize::new(0),
             given_up: AtomicUsize::new(0),
             asked: Mutex::default(),
+            traced: Mutex::default(),
         });
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -78,6 +80,11 @@ impl StubJudge {
     pub(crate) fn prompts(&self) -> Vec<String> {
         self.desk.asked.lock().unwrap().iter().map(texts).collect()
     }
+
+    /// The `traceparent` of each call that has one.
+    pub(crate) fn traced(&self) -> Vec<String> {
+        self.desk.traced.lock().unwrap().clone()
+    }
 }
 
 /// Counts a call that ends before its answer.
@@ -96,7 +103,7 @@ fn texts(body: &Value) -> String {
     messages.filter_map(|message| message["content"].as_str()).collect::<Vec<_>>().join("\n")
 }
 
-async fn answer(State(desk): State<Arc<Desk>>, Json(body): Json<Value>) -> Response {
+async fn answer(State(desk): State<Arc<Desk>>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
     let call = desk.calls.fetch_add(1, Ordering::SeqCst);
     let mut given_up = GivenUp(&desk, false);
     let prompt = texts(&body);
@@ -122,6 +129,8 @@ async fn answer(State(desk): State<Arc<Desk>>, Json(body): Json<Value>) -> Respo
         Conduct::PrefersText(text) => choice_of(&prompt, text),
     };
     desk.asked.lock().unwrap().push(body);
+    let traced = headers.get("traceparent").map(|parent| parent.to_str().unwrap().to_owned());
+    desk.traced.lock().unwrap().extend(traced);
     if let Some(delay) = reply["delay_ms"].as_u64() {
         tokio::time::sleep(Duration::from_millis(delay)).await;
     }

@@ -6,6 +6,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of this one")]
 
+pub(crate) mod collector;
 pub(crate) mod http;
 pub(crate) mod judge;
 pub(crate) mod process;

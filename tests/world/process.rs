@@ -25,13 +25,23 @@ pub(crate) struct Process {
 impl Process {
     /// Starts with settings such as `("limits.instances", "3")`, and waits for the line that says "ready".
     pub(crate) fn start(settings: &[(&str, &str)]) -> Self {
-        Self::start_with(&[], settings)
+        Self::start_with(settings, &[], &[])
     }
 
-    /// As [`Process::start`], with these flags as well.
-    pub(crate) fn start_with(flags: &[&str], settings: &[(&str, &str)]) -> Self {
+    /// As [`Process::start`], with more environment variables and arguments.
+    pub(crate) fn start_with(
+        settings: &[(&str, &str)],
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> Self {
         let mut command = command(settings);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]).args(flags);
+        command.envs(environment.iter().copied()).args(arguments).args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+        ]);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let ready_line = lines

@@ -26,6 +26,7 @@ use super::verdict::{
     Graded, Label, Pair, Reading, Scale, Score, Shown, Steps, Weighted, labels_of, weighted_score,
 };
 use super::{Judge, Question, Reply, ReplyForm, Reuse, Sampling, Speaker, Turn, Usage};
+use crate::telemetry;
 use sample::{Call, take_sample};
 
 /// How a judge is asked.
@@ -303,6 +304,7 @@ async fn read_out<J: Judge>(
     let weighted =
         weighted_score(&reply.alternatives, levels).ok_or(Spent { usage: reply.usage, asks: 1 })?;
     let confidence = weighted.confidence();
+    telemetry::evaluation::graded(confidence, None, 1, 1, false);
     Ok(Grade {
         value: weighted.score,
         explanation: String::new(),
@@ -428,6 +430,9 @@ impl<J: Judge, R: Reading> Asked<'_, J, R> {
             (votes as f64 / planned as f64)
         };
         let asks = samples.iter().map(|sample| sample.asks).sum();
+        let verdicts = samples.iter().filter(|sample| sample.verdict.is_ok()).count();
+        let asked = samples.len();
+        telemetry::evaluation::graded(consensus.confidence, Some(consensus.votes), verdicts, asked, left > 0);
         Grade {
             value: consensus.label,
             explanation: spokesman.map(|verdict| verdict.explanation.clone()).unwrap_or_default(),

@@ -8,6 +8,7 @@ use super::super::verdict::{Reading, RubricList, RubricVerdict, RubricVerdicts, 
 use super::super::{Judge, Usage};
 use super::sample::{Call, Failure, Sample, take_sample};
 use super::{Samples, Ungraded, question};
+use crate::telemetry;
 
 /// Rubrics for one item.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,6 +108,8 @@ pub async fn judge_rubrics<J: Judge>(
     }
     #[expect(clippy::cast_precision_loss, reason = "rubrics are counted in tens")]
     let all = count as f64;
+    let valid = taken.iter().filter(|sample| sample.verdict.is_ok()).count();
+    telemetry::evaluation::graded(confidence / all, None, valid, planned, false);
     Ok(RubricGrade {
         score: Some(satisfied / all),
         verdicts,

@@ -2,8 +2,10 @@
 
 mod capability;
 mod deadline;
+mod observed;
 mod retry;
 
 pub use capability::Capability;
 pub use deadline::Deadline;
+pub use observed::Observed;
 pub use retry::Retry;

@@ -15,6 +15,7 @@ use tower::retry::budget::{Budget, TpsBudget};
 
 use crate::judge::counters::{Counters, Event};
 use crate::judge::{Judge, JudgeError, JudgeErrorKind, Question, Reply};
+use crate::telemetry;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
@@ -79,7 +80,7 @@ impl<J: Judge> Judge for Retry<J> {
         let mut again: Option<Question> = None;
         loop {
             let asked = again.as_ref().unwrap_or(question);
-            let mut error = match self.inner.ask(asked).await {
+            let mut error = match telemetry::judge::attempt(attempt, self.inner.ask(asked)).await {
                 Ok(mut reply) => {
                     reply.journey.attempts += sent;
                     return Ok(reply);

@@ -49,6 +49,15 @@ impl Target {
         };
         Some(Self { rpc, location })
     }
+
+    /// The same for all callers of a method, whatever the version, the project and the location.
+    pub(super) fn route(&self) -> &'static str {
+        match self.rpc {
+            Rpc::EvaluateInstances => "/{version}/{location}:evaluateInstances",
+            Rpc::GenerateInstanceRubrics => "/{version}/{location}:generateInstanceRubrics",
+            Rpc::EvaluateDataset => "/{version}/{location}:evaluateDataset",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,76 @@
+//! Spans: begun under the caller's trace, carried along awaits, handed on to judges.
+//!
+//! Where nothing exports traces, each function here looks at one atomic and returns.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use http::HeaderMap;
+use opentelemetry::propagation::TextMapPropagator;
+use opentelemetry::trace::{SpanBuilder, SpanKind, TraceContextExt, Tracer, TracerProvider};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_http::{HeaderExtractor, HeaderInjector};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+
+use crate::telemetry::names;
+
+static TRACER: OnceLock<SdkTracer> = OnceLock::new();
+
+/// From now on spans are made. The first provider stays.
+pub(super) fn install(provider: &SdkTracerProvider) {
+    let _ = TRACER.set(provider.tracer(names::SCOPE));
+}
+
+/// A server span under the trace that the caller's `traceparent` names, or the first of a trace of its own. `None` =
+/// no traces are exported.
+pub(crate) fn server(headers: &HeaderMap, name: impl FnOnce() -> Cow<'static, str>) -> Option<Context> {
+    let tracer = TRACER.get()?;
+    let parent =
+        TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
+    let span = tracer.build_with_context(builder(name(), SpanKind::Server), &parent);
+    Some(parent.with_span(span))
+}
+
+/// A span under the current one, if that is recorded.
+pub(crate) fn child(name: impl FnOnce() -> String, kind: SpanKind) -> Option<Context> {
+    let tracer = TRACER.get()?;
+    let parent = Context::current();
+    parent.span().is_recording().then(|| {
+        let span = tracer.build_with_context(builder(Cow::Owned(name()), kind), &parent);
+        parent.with_span(span)
+    })
+}
+
+fn builder(name: Cow<'static, str>, kind: SpanKind) -> SpanBuilder {
+    SpanBuilder::from_name(name).with_kind(kind)
+}
+
+/// Adds to the current span, if it is recorded.
+pub(crate) fn annotate<A: IntoIterator<Item = KeyValue>>(attributes: impl FnOnce() -> A) {
+    if TRACER.get().is_none() {
+        return;
+    }
+    Context::map_current(|current| {
+        if current.span().is_recording() {
+            current.span().set_attributes(attributes());
+        }
+    });
+}
+
+/// Names the current span to whoever gets these headers.
+pub(crate) fn hand_on(headers: &mut HeaderMap) {
+    if TRACER.get().is_some() {
+        TraceContextPropagator::new().inject_context(&Context::current(), &mut HeaderInjector(headers));
+    }
+}
+
+/// The ids of the current trace and span, for a log line.
+pub(super) fn current_ids() -> Option<(String, String)> {
+    TRACER.get()?;
+    Context::map_current(|current| {
+        let span = current.span();
+        let ids = span.span_context();
+        ids.is_valid().then(|| (ids.trace_id().to_string(), ids.span_id().to_string()))
+    })
+}

@@ -1,0 +1,412 @@
+//! Traces, events and metrics of the built binary, as a collector and a scraper see them.
+#![cfg(feature = "server")]
+
+mod world;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ::http::Request as HttpRequest;
+use bytes::Bytes;
+use http_body_util::Full;
+use rapid_eval::telemetry::names::{self, metric};
+use rapid_eval::wire::v1::EvaluateInstancesResponse;
+use serde_json::{Value, json};
+use tonic::Request;
+use world::collector::{Collector, attribute, tree};
+use world::http::{Answer, http1};
+use world::judge::{Conduct, StubJudge};
+use world::process::{Process, run};
+use world::{SERVICES, message};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CALLER: &str = "00f067aa0ba902b7";
+
+fn start(settings: &[(&str, &str)], environment: &[(&str, String)], judge: Option<&StubJudge>) -> Process {
+    let environment: Vec<(&str, &str)> =
+        environment.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let judge = judge.map(|judge| format!("openai:http://{}/v1#stub", judge.address));
+    let arguments: Vec<&str> = judge.iter().flat_map(|judge| ["--judge", judge.as_str()]).collect();
+    Process::start_with(settings, &environment, &arguments)
+}
+
+fn traceparent() -> String {
+    format!("00-{TRACE}-{CALLER}-01")
+}
+
+async fn evaluate_in_trace(process: &Process, request: &Value) -> EvaluateInstancesResponse {
+    let mut request = Request::new(message(request));
+    request.metadata_mut().insert("traceparent", traceparent().parse().unwrap());
+    process.caller().call(SERVICES[0], "EvaluateInstances", request).await.unwrap().into_inner()
+}
+
+async fn get(address: std::net::SocketAddr, path: &str) -> Answer {
+    let request = HttpRequest::get(path).header("host", "admin").body(Full::new(Bytes::new())).unwrap();
+    http1(address, request).await
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    text.as_bytes()
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
+}
+
+fn comparison() -> Value {
+    json!({"pairwise_question_answering_quality_input": {"instance": {
+        "prediction": "Paris, as ever", "baseline_prediction": "Lyon, perhaps",
+        "context": "Facts about France", "instruction": "What is the capital?",
+    }}})
+}
+
+/// The first call is turned away, all others prefer what is shown first.
+fn busy_at_first() -> Conduct {
+    let verdict = json!({"text": r#"{"explanation": "It says so itself.", "choice": "A"}"#});
+    Conduct::Replies(vec![json!({"status": 429, "headers": {"retry-after-ms": "10"}}), verdict])
+}
+
+#[tokio::test]
+async fn a_comparison_with_a_retry_leaves_the_spans_that_a_reader_expects() {
+    let (collector, judge) = (Collector::start().await, StubJudge::start(busy_at_first()).await);
+    let process = start(&[], &collector.environment("grpc"), Some(&judge));
+    evaluate_in_trace(&process, &comparison()).await;
+
+    // The call, its evaluation, four samples and one retry.
+    let spans = collector.spans(7).await;
+    assert!(spans.iter().all(|span| hex(&span.trace_id) == TRACE), "{spans:?}");
+    let shown = [
+        "rpc.response.status_code",
+        "eval.outcome",
+        "eval.samples",
+        "eval.votes",
+        "eval.confidence",
+        "eval.score.mean",
+        "eval.sample",
+        "http.request.resend_count",
+        "error.type",
+        "gen_ai.response.finish_reasons",
+        "gen_ai.usage.input_tokens",
+    ];
+    let tree = tree(&spans, &unhex(CALLER), &shown);
+    let resent = tree.lines().position(|line| line.contains("error.type")).expect("one call was turned away");
+    let mut lines: Vec<&str> = tree.lines().collect();
+    let (failed, again) = (lines.remove(resent), lines.remove(resent));
+    let sample = failed.split(' ').find(|word| word.starts_with("eval.sample=")).unwrap();
+    let answered = "gen_ai.response.finish_reasons=stop gen_ai.usage.input_tokens=100";
+    assert_eq!(failed, format!("    chat stub {sample} error.type=throttled"));
+    assert_eq!(again, format!("    chat stub {sample} http.request.resend_count=1 {answered}"));
+    lines.retain(|line| !line.contains("chat stub"));
+    assert_eq!(
+        lines,
+        [
+            "rapideval.v1.EvaluationService/EvaluateInstances rpc.response.status_code=OK",
+            // Two votes for each answer: a tie, for which nobody voted, and which is 0.5.
+            "  evaluate pairwise_question_answering_quality eval.outcome=OK eval.samples=4 eval.votes=0 \
+             eval.confidence=0 eval.score.mean=0.5",
+        ],
+        "{tree}"
+    );
+    for sample in 0..4 {
+        let [at_once, again] = ["", " http.request.resend_count=1"]
+            .map(|resent| format!("    chat stub eval.sample={sample}{resent} {answered}\n"));
+        assert!(tree.contains(&at_once) != tree.contains(&again), "{tree}");
+    }
+
+    // The judge is told of the very spans that asked it.
+    let mut told: Vec<String> = judge.traced();
+    let mut calls: Vec<String> = spans
+        .iter()
+        .filter(|span| span.name == "chat stub")
+        .map(|span| format!("00-{TRACE}-{}-01", hex(&span.span_id)))
+        .collect();
+    told.sort();
+    calls.sort();
+    assert_eq!(told, calls);
+
+    let records = collector.log_records(1).await;
+    let [record] = &records[..] else { panic!("one result, so one event: {records:?}") };
+    assert_eq!(record.event_name, "gen_ai.evaluation.result");
+    assert_eq!(hex(&record.trace_id), TRACE);
+    let fact = |key| attribute(&record.attributes, key);
+    assert_eq!(fact("gen_ai.evaluation.name"), "pairwise_question_answering_quality");
+    assert_eq!(fact("gen_ai.evaluation.score.label"), "TIE");
+    collector.metric("rpc.server.call.duration").await;
+}
+
+#[tokio::test]
+async fn rest_is_traced_too_and_exported_by_http() {
+    let collector = Collector::start().await;
+    let process = start(&[("telemetry.span_events", "true")], &collector.environment("http/protobuf"), None);
+    let body = json!({"instance": {"response": {"text": "a"}, "reference": {"text": "a"}},
+        "metrics": [{"exact_match_spec": {}}, {"rouge_spec": {"rouge_type": "rougeX"}}]});
+    let request = HttpRequest::post("/v1beta1/projects/p/locations/l:evaluateInstances")
+        .header("host", "here")
+        .header("traceparent", traceparent())
+        .body(Full::new(Bytes::from(body.to_string())))
+        .unwrap();
+    assert_eq!(http1(process.address, request).await.status, 200);
+
+    let spans = collector.spans(3).await;
+    let tree =
+        tree(&spans, &unhex(CALLER), &["http.response.status_code", "eval.outcome", "eval.score.mean"]);
+    assert_eq!(
+        tree,
+        "POST /{version}/{location}:evaluateInstances http.response.status_code=200\n  \
+           evaluate exact_match eval.outcome=OK eval.score.mean=1\n  \
+           evaluate rouge eval.outcome=INVALID_ARGUMENT\n"
+    );
+    let matched = spans.iter().find(|span| span.name == "evaluate exact_match").unwrap();
+    let [event] = &matched.events[..] else { panic!("one result, so one event: {matched:?}") };
+    assert_eq!(attribute(&event.attributes, "gen_ai.evaluation.score.value"), "1");
+    let errors: Vec<String> = collector
+        .log_records(2)
+        .await
+        .iter()
+        .map(|record| attribute(&record.attributes, "error.type"))
+        .collect();
+    assert!(errors.contains(&String::from("INVALID_ARGUMENT")), "{errors:?}");
+    assert!(collector.by_http() >= 2);
+}
+
+#[tokio::test]
+async fn texts_leave_the_service_only_by_consent_and_cut_and_keys_never() {
+    let key = ("OPENAI_API_KEY", String::from("sk-0123456789-not-for-collectors"));
+    let verdict = json!({"text": r#"{"explanation": "Because of its rhythm.", "score": 4}"#});
+    for consent in ["false", "true"] {
+        let collector = Collector::start().await;
+        let judge = StubJudge::start(Conduct::Replies(vec![verdict.clone()])).await;
+        let environment: Vec<_> = collector.environment("grpc").into_iter().chain([key.clone()]).collect();
+        let settings = [("telemetry.texts", consent), ("telemetry.text_bytes", "3000")];
+        let process = start(&settings, &environment, Some(&judge));
+        let text = format!("A verse of note.{}The end of the verse.", " And more.".repeat(1000));
+        evaluate_in_trace(&process, &json!({"fluency_input": {"instance": {"prediction": text}}})).await;
+        let spans = collector.spans(6).await;
+        collector.log_records(1).await;
+        let (is_told, seen) = (consent == "true", |text| collector.has_seen(text));
+        assert_eq!(seen("A verse of note."), is_told);
+        assert_eq!(seen("Because of its rhythm."), is_told);
+        assert!(!seen("The end of the verse."), "longer than telemetry.text_bytes");
+        assert!(!seen("sk-0123456789"));
+        let chat = spans.iter().find(|span| span.name == "chat stub").unwrap();
+        assert_eq!(attribute(&chat.attributes, "gen_ai.input.messages").is_empty(), !is_told);
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_not_sampled_leaves_no_span() {
+    let collector = Collector::start().await;
+    let mut environment = collector.environment("grpc");
+    environment.push(("OTEL_TRACES_SAMPLER", String::from("always_off")));
+    let process = start(&[], &environment, None);
+    let request = json!({"exact_match_input": {"instances": [{"prediction": "a", "reference": "a"}]}});
+    evaluate_in_trace(&process, &request).await;
+    // Events and metrics are no matter of sampling.
+    collector.log_records(1).await;
+    process.terminate();
+    let (status, _) = process.ended().await;
+    assert!(status.success());
+    assert!(collector.spans(0).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_dead_collector_changes_no_answer_and_costs_at_most_one_line_a_minute() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for protocol in ["grpc", "http/protobuf"] {
+        let environment = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{nobody}")),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", String::from(protocol)),
+            ("OTEL_BSP_SCHEDULE_DELAY", String::from("20")),
+            ("OTEL_METRIC_EXPORT_INTERVAL", String::from("50")),
+        ];
+        let process = start(&[("telemetry.flush_seconds", "2")], &environment, None);
+        let began = std::time::Instant::now();
+        let request = json!({"exact_match_input": {"instances": [{"prediction": "a", "reference": "a"}]}});
+        for _ in 0..40 {
+            evaluate_in_trace(&process, &request).await;
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        process.terminate();
+        let (status, log) = process.ended().await;
+        assert!(status.success());
+        let lines = log.lines().filter(|line| line.to_lowercase().contains("opentelemetry")).count() as u64;
+        assert!((1..=1 + began.elapsed().as_secs() / 60).contains(&lines), "{protocol}: {log}");
+    }
+}
+
+#[tokio::test]
+async fn a_collector_that_never_answers_holds_up_the_end_no_longer_than_set() {
+    // Connections are taken by the kernel; nobody reads what comes in.
+    let deaf = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let environment = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", deaf.local_addr().unwrap())),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", String::from("grpc")),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", String::from("600000")),
+    ];
+    let process = start(&[("telemetry.flush_seconds", "1")], &environment, None);
+    let request = json!({"exact_match_input": {"instances": [{"prediction": "a", "reference": "a"}]}});
+    evaluate_in_trace(&process, &request).await;
+    process.terminate();
+    let ended = tokio::time::timeout(Duration::from_secs(300), process.ended()).await;
+    let (status, log) = ended.expect("far less than the exporter's own ten minutes");
+    assert!(status.success());
+    assert!(log.contains("the last telemetry was"), "{log}");
+}
+
+#[tokio::test]
+async fn every_metric_is_on_the_admin_port_with_labels_that_callers_cannot_make_up() {
+    let judge = StubJudge::start(busy_at_first()).await;
+    let process = start(&[], &[], Some(&judge));
+    let caller = process.caller();
+    caller.evaluate(comparison()).await.unwrap();
+    let long = "word ".repeat(10_000);
+    let pair = json!({"prediction": long, "reference": long});
+    caller
+        .evaluate(
+            json!({"rouge_input": {"metric_spec": {"rouge_type": "rouge1"}, "instances": [pair, pair]}}),
+        )
+        .await
+        .unwrap();
+    caller
+        .evaluate(json!({"rouge_input": {"metric_spec": {"rouge_type": "rougeX"}, "instances": [pair]}}))
+        .await
+        .unwrap_err();
+    let made_up = json!({"instance": {"response": {"text": "a"}},
+        "metrics": [{"predefined_metric_spec": {"metric_spec_name": "mine_alone"}}]});
+    caller.evaluate(made_up.clone()).await.unwrap();
+    let unknown =
+        caller.call::<_, EvaluateInstancesResponse>(SERVICES[0], "MadeUp", Request::new(message(&made_up)));
+    unknown.await.unwrap_err();
+    let elsewhere =
+        HttpRequest::post("/made/up/path").header("host", "h").body(Full::new(Bytes::new())).unwrap();
+    http1(process.address, elsewhere).await;
+
+    let answer = get(process.admin, "/metrics").await;
+    assert_eq!(answer.headers["content-type"], "text/plain; version=0.0.4");
+    let page = answer.text();
+    let families: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    for metric in metric::ALL {
+        let name = names::in_prometheus(*metric);
+        assert!(families.contains(&name.as_str()), "{name} is not on the page:\n{page}");
+    }
+    assert_eq!(families.len(), metric::ALL.len() + 1, "and target_info: {families:?}");
+    let value = |series: &str| -> f64 {
+        let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {series}:\n{page}")).parse().unwrap()
+    };
+    let ours = "rpc_method=\"rapideval.v1.EvaluationService/EvaluateInstances\"";
+    let rpc = |labels: &str| value(&format!("rpc_server_call_duration_seconds_count{{{labels}}}"));
+    assert_eq!(rpc(&format!("{ours},rpc_response_status_code=\"OK\",rpc_system_name=\"grpc\"")), 3.0);
+    let wrong = format!(
+        "error_type=\"INVALID_ARGUMENT\",{ours},rpc_response_status_code=\"INVALID_ARGUMENT\",rpc_system_name=\"grpc\""
+    );
+    assert_eq!(rpc(&wrong), 1.0);
+    assert_eq!(
+        rpc(
+            "error_type=\"UNIMPLEMENTED\",rpc_method=\"_OTHER\",rpc_response_status_code=\"UNIMPLEMENTED\",rpc_system_name=\"grpc\""
+        ),
+        1.0
+    );
+    let evaluated = |metric: &str, outcome: &str| {
+        value(&format!(
+            "rapid_eval_evaluation_duration_seconds_count{{eval_metric=\"{metric}\",eval_outcome=\"{outcome}\"}}"
+        ))
+    };
+    assert_eq!(evaluated("rouge", "OK"), 1.0);
+    assert_eq!(evaluated("rouge", "INVALID_ARGUMENT"), 1.0);
+    assert_eq!(evaluated("_OTHER", "INVALID_ARGUMENT"), 1.0);
+    assert!(!page.contains("mine_alone") && !page.contains("MadeUp") && !page.contains("/made/up"), "{page}");
+    assert_eq!(value("rapid_eval_instances_total{eval_metric=\"rouge\"}"), 2.0);
+    assert_eq!(value("rapid_eval_score_count{eval_metric=\"rouge\"}"), 2.0);
+    assert_eq!(value("rapid_eval_score_sum{eval_metric=\"rouge\"}"), 2.0);
+    let judged = "eval_judge=\"default\",gen_ai_provider_name=\"openai\",gen_ai_request_model=\"stub\"";
+    // Four answers of 100 and 20 tokens; one call was turned away and asked again.
+    assert_eq!(value(&format!("gen_ai_client_inference_usage_input_tokens_total{{{judged}}}")), 400.0);
+    assert_eq!(value(&format!("gen_ai_client_inference_usage_output_tokens_total{{{judged}}}")), 80.0);
+    assert_eq!(value(&format!("rapid_eval_judge_retries_total{{{judged}}}")), 1.0);
+    assert_eq!(value(&format!("gen_ai_client_inference_duration_seconds_count{{{judged}}}")), 4.0);
+    let throttled = format!("{{error_type=\"throttled\",{judged}}}");
+    assert_eq!(value(&format!("gen_ai_client_inference_duration_seconds_count{throttled}")), 1.0);
+    assert_eq!(value("rapid_eval_workers_threads"), 2.0);
+    assert_eq!(value("rapid_eval_calls_open"), 0.0);
+    assert!(value("rapid_eval_workers_busy_seconds_total") > 0.0);
+}
+
+#[tokio::test]
+async fn health_is_an_exit_code() {
+    let process = start(&[], &[], None);
+    let health = |settings: Vec<(String, String)>| async move {
+        tokio::task::spawn_blocking(move || {
+            let settings: Vec<(&str, &str)> =
+                settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+            let output = run(&["health"], &settings, "");
+            (
+                output.status.code(),
+                String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap(),
+            )
+        })
+        .await
+        .unwrap()
+    };
+    let setting = |key: &str, value: String| (key.to_owned(), value);
+    let anywhere = format!("0.0.0.0:{}", process.admin.port());
+    let by_admin = vec![
+        setting("server.admin_listen", anywhere),
+        // As in a container; asking needs no consent to be reached.
+        setting("server.listen", String::from("0.0.0.0:8080")),
+    ];
+    let by_grpc = vec![
+        setting("server.admin_listen", String::from("off")),
+        setting("server.listen", process.address.to_string()),
+    ];
+    for settings in [&by_admin, &by_grpc] {
+        assert_eq!(health(settings.clone()).await, (Some(0), String::from("ready\n")));
+    }
+    // The other port answers, but not as the admin port does.
+    let (code, said) = health(vec![setting("server.admin_listen", process.address.to_string())]).await;
+    assert_eq!(code, Some(1), "{said}");
+    process.terminate();
+    process.ended().await;
+    for settings in [by_admin, by_grpc] {
+        let (code, said) = health(settings).await;
+        assert_eq!(code, Some(1), "{said}");
+    }
+}
+
+#[test]
+fn a_variable_that_cannot_be_used_ends_the_start() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rapid-eval"));
+    command.env_clear().env("OTEL_TRACES_EXPORTER", "zipkin").arg("check-config");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(64));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("OTEL_TRACES_EXPORTER: \"zipkin\""));
+}
+
+#[test]
+fn dashboards_and_alerts_name_metrics_that_exist() {
+    let mut known = BTreeSet::new();
+    for metric in metric::ALL {
+        let name = names::in_prometheus(*metric);
+        if metric.kind == names::Kind::Histogram {
+            known.extend(["_bucket", "_sum", "_count"].map(|end| format!("{name}{end}")));
+        } else {
+            known.insert(name);
+        }
+    }
+    let ours = ["rapid_eval_", "rpc_server_", "http_server_", "gen_ai_client_"];
+    for (file, least) in [("deploy/grafana/rapid-eval.json", 15), ("deploy/prometheus/alerts.yaml", 6)] {
+        let text = std::fs::read_to_string(file).unwrap();
+        let words =
+            text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_' || letter == ':'));
+        let series: Vec<&str> =
+            words.filter(|word| ours.iter().any(|start| word.starts_with(start))).collect();
+        assert!(series.len() >= least, "{file} names {} series", series.len());
+        for name in series {
+            assert!(known.contains(name), "{file} names {name}, which no metric is");
+        }
+    }
+}
