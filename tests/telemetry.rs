@@ -35,8 +35,12 @@ fn traceparent() -> String {
 }
 
 async fn evaluate_in_trace(process: &Process, request: &Value) -> EvaluateInstancesResponse {
+    evaluate_under(process, request, &traceparent()).await
+}
+
+async fn evaluate_under(process: &Process, request: &Value, traceparent: &str) -> EvaluateInstancesResponse {
     let mut request = Request::new(message(request));
-    request.metadata_mut().insert("traceparent", traceparent().parse().unwrap());
+    request.metadata_mut().insert("traceparent", traceparent.parse().unwrap());
     process.caller().call(SERVICES[0], "EvaluateInstances", request).await.unwrap().into_inner()
 }
 
@@ -63,21 +67,30 @@ fn comparison() -> Value {
     }}})
 }
 
-/// The first call is turned away, all others prefer what is shown first.
-fn busy_at_first() -> Conduct {
-    let verdict = json!({"text": r#"{"explanation": "It says so itself.", "choice": "A"}"#});
-    Conduct::Replies(vec![json!({"status": 429, "headers": {"retry-after-ms": "10"}}), verdict])
+const FIRST_IS_BETTER: &str = r#"{"explanation": "It says so itself.", "choice": "A"}"#;
+
+/// The call of this number, from 0, is turned away; all others prefer what is shown first.
+fn busy_at(call: usize) -> Conduct {
+    let mut replies = vec![json!({"text": FIRST_IS_BETTER}); call + 2];
+    replies[call] = json!({"status": 429, "headers": {"retry-after-ms": "10"}});
+    Conduct::Replies(replies)
 }
 
 #[tokio::test]
-async fn a_comparison_with_a_retry_leaves_the_spans_that_a_reader_expects() {
-    let (collector, judge) = (Collector::start().await, StubJudge::start(busy_at_first()).await);
+async fn a_comparison_with_a_retry_and_a_cache_hit_leaves_the_spans_that_a_reader_expects() {
+    let (collector, judge) = (Collector::start().await, StubJudge::start(busy_at(1)).await);
     let process = start(&[], &collector.environment("grpc"), Some(&judge));
+    // Somebody else, in a trace of their own, asks for the first sample alone.
+    let mut alone = comparison();
+    alone["autorater_config"] = json!({"sampling_count": 1});
+    let earlier = "0af7651916cd43dd8448eb211c80319c";
+    evaluate_under(&process, &alone, &format!("00-{earlier}-b7ad6b7169203331-01")).await;
     evaluate_in_trace(&process, &comparison()).await;
 
-    // The call, its evaluation, four samples and one retry.
-    let spans = collector.spans(7).await;
-    assert!(spans.iter().all(|span| hex(&span.trace_id) == TRACE), "{spans:?}");
+    // Theirs: call, evaluation, one sample. Ours: call, evaluation, three samples and one retry.
+    let spans = collector.spans(9).await;
+    assert_eq!(spans.len(), 9, "{spans:?}");
+    let (ours, theirs): (Vec<_>, Vec<_>) = spans.into_iter().partition(|span| hex(&span.trace_id) == TRACE);
     let shown = [
         "rpc.response.status_code",
         "eval.outcome",
@@ -85,52 +98,60 @@ async fn a_comparison_with_a_retry_leaves_the_spans_that_a_reader_expects() {
         "eval.votes",
         "eval.confidence",
         "eval.score.mean",
+        "eval.judge.reused",
         "eval.sample",
         "http.request.resend_count",
         "error.type",
         "gen_ai.response.finish_reasons",
         "gen_ai.usage.input_tokens",
     ];
-    let tree = tree(&spans, &unhex(CALLER), &shown);
-    let resent = tree.lines().position(|line| line.contains("error.type")).expect("one call was turned away");
-    let mut lines: Vec<&str> = tree.lines().collect();
-    let (failed, again) = (lines.remove(resent), lines.remove(resent));
-    let sample = failed.split(' ').find(|word| word.starts_with("eval.sample=")).unwrap();
     let answered = "gen_ai.response.finish_reasons=stop gen_ai.usage.input_tokens=100";
-    assert_eq!(failed, format!("    chat stub {sample} error.type=throttled"));
-    assert_eq!(again, format!("    chat stub {sample} http.request.resend_count=1 {answered}"));
-    lines.retain(|line| !line.contains("chat stub"));
-    assert_eq!(
-        lines,
-        [
-            "rapideval.v1.EvaluationService/EvaluateInstances rpc.response.status_code=OK",
-            // Two votes for each answer: a tie, for which nobody voted, and which is 0.5.
-            "  evaluate pairwise_question_answering_quality eval.outcome=OK eval.samples=4 eval.votes=0 \
-             eval.confidence=0 eval.score.mean=0.5",
-        ],
-        "{tree}"
+    let tree = tree(&ours, &unhex(CALLER), &shown);
+    // Which of the samples is turned away is a matter of who is first.
+    let turned_away =
+        (1..4).find(|sample| tree.contains(&format!("eval.sample={sample} error.type=throttled")));
+    let mut expected = String::from(
+        // Two votes for each answer: a tie, for which nobody voted, and which is 0.5.
+        "rapideval.v1.EvaluationService/EvaluateInstances rpc.response.status_code=OK\n  \
+           evaluate pairwise_question_answering_quality eval.outcome=OK eval.samples=4 eval.votes=0 \
+           eval.confidence=0 eval.score.mean=0.5 eval.judge.reused=1\n",
     );
-    for sample in 0..4 {
-        let [at_once, again] = ["", " http.request.resend_count=1"]
-            .map(|resent| format!("    chat stub eval.sample={sample}{resent} {answered}\n"));
-        assert!(tree.contains(&at_once) != tree.contains(&again), "{tree}");
+    for sample in 1..4 {
+        if Some(sample) == turned_away {
+            expected += &format!("    chat stub eval.sample={sample} error.type=throttled\n");
+            expected +=
+                &format!("    chat stub eval.sample={sample} http.request.resend_count=1 {answered}\n");
+        } else {
+            expected += &format!("    chat stub eval.sample={sample} {answered}\n");
+        }
     }
+    assert_eq!(tree, expected);
+
+    // The sample that was not asked for again leads to the call that was.
+    let evaluate = ours.iter().find(|span| span.name.starts_with("evaluate")).unwrap();
+    let [link] = &evaluate.links[..] else { panic!("one answer was reused: {evaluate:?}") };
+    let call = theirs.iter().find(|span| span.name == "chat stub").unwrap();
+    assert_eq!((hex(&link.trace_id), &link.span_id), (earlier.to_owned(), &call.span_id));
+    assert_eq!(attribute(&link.attributes, "eval.judge.source"), "memory");
+    assert_eq!(attribute(&link.attributes, "eval.sample"), "0");
+    assert_eq!(evaluate.events[0].name, names::ANSWER_REUSED);
 
     // The judge is told of the very spans that asked it.
     let mut told: Vec<String> = judge.traced();
-    let mut calls: Vec<String> = spans
+    let mut calls: Vec<String> = ours
         .iter()
+        .chain(&theirs)
         .filter(|span| span.name == "chat stub")
-        .map(|span| format!("00-{TRACE}-{}-01", hex(&span.span_id)))
+        .map(|span| format!("00-{}-{}-01", hex(&span.trace_id), hex(&span.span_id)))
         .collect();
     told.sort();
     calls.sort();
     assert_eq!(told, calls);
 
-    let records = collector.log_records(1).await;
-    let [record] = &records[..] else { panic!("one result, so one event: {records:?}") };
+    let records = collector.log_records(2).await;
+    let ours: Vec<_> = records.iter().filter(|record| hex(&record.trace_id) == TRACE).collect();
+    let [record] = ours[..] else { panic!("one result, so one event: {records:?}") };
     assert_eq!(record.event_name, "gen_ai.evaluation.result");
-    assert_eq!(hex(&record.trace_id), TRACE);
     let fact = |key| attribute(&record.attributes, key);
     assert_eq!(fact("gen_ai.evaluation.name"), "pairwise_question_answering_quality");
     assert_eq!(fact("gen_ai.evaluation.score.label"), "TIE");
@@ -258,9 +279,11 @@ async fn a_collector_that_never_answers_holds_up_the_end_no_longer_than_set() {
 
 #[tokio::test]
 async fn every_metric_is_on_the_admin_port_with_labels_that_callers_cannot_make_up() {
-    let judge = StubJudge::start(busy_at_first()).await;
+    let judge = StubJudge::start(busy_at(0)).await;
     let process = start(&[], &[], Some(&judge));
     let caller = process.caller();
+    caller.evaluate(comparison()).await.unwrap();
+    // The same again costs nothing.
     caller.evaluate(comparison()).await.unwrap();
     let long = "word ".repeat(10_000);
     let pair = json!({"prediction": long, "reference": long});
@@ -300,7 +323,7 @@ async fn every_metric_is_on_the_admin_port_with_labels_that_callers_cannot_make_
     };
     let ours = "rpc_method=\"rapideval.v1.EvaluationService/EvaluateInstances\"";
     let rpc = |labels: &str| value(&format!("rpc_server_call_duration_seconds_count{{{labels}}}"));
-    assert_eq!(rpc(&format!("{ours},rpc_response_status_code=\"OK\",rpc_system_name=\"grpc\"")), 3.0);
+    assert_eq!(rpc(&format!("{ours},rpc_response_status_code=\"OK\",rpc_system_name=\"grpc\"")), 4.0);
     let wrong = format!(
         "error_type=\"INVALID_ARGUMENT\",{ours},rpc_response_status_code=\"INVALID_ARGUMENT\",rpc_system_name=\"grpc\""
     );
@@ -329,6 +352,12 @@ async fn every_metric_is_on_the_admin_port_with_labels_that_callers_cannot_make_
     assert_eq!(value(&format!("gen_ai_client_inference_usage_output_tokens_total{{{judged}}}")), 80.0);
     assert_eq!(value(&format!("rapid_eval_judge_retries_total{{{judged}}}")), 1.0);
     assert_eq!(value(&format!("gen_ai_client_inference_duration_seconds_count{{{judged}}}")), 4.0);
+    let questions = |source: &str| {
+        value(&format!(
+            "rapid_eval_judge_questions_total{{eval_judge=\"default\",eval_judge_source=\"{source}\"}}"
+        ))
+    };
+    assert_eq!((questions("endpoint"), questions("memory")), (4.0, 4.0));
     let throttled = format!("{{error_type=\"throttled\",{judged}}}");
     assert_eq!(value(&format!("gen_ai_client_inference_duration_seconds_count{throttled}")), 1.0);
     assert_eq!(value("rapid_eval_workers_threads"), 2.0);

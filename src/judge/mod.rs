@@ -48,6 +48,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use opentelemetry::trace::SpanContext;
 use tokio::time::Instant;
 
 /// One question to a judge: a conversation, and the form wanted for the answer.
@@ -178,10 +179,13 @@ pub struct Journey {
     pub took: Duration,
     /// Whether a second copy was sent because the first took long.
     pub hedged: bool,
+    /// The span of the call that was answered, where it was traced: whoever reuses the answer is linked to it.
+    pub call: Option<SpanContext>,
 }
 
 /// Where an answer comes from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Source {
     /// The endpoint, asked for this question.
     #[default]

@@ -13,6 +13,7 @@ use super::providers;
 use super::providers::scripted::Scripted;
 use super::settings::{Environment, JudgeSettings, SettingsError};
 use super::{Judge, JudgeError, Question, Reply};
+use crate::telemetry;
 use crate::telemetry::judge::Callee;
 
 /// The innermost judge.
@@ -74,7 +75,7 @@ fn build(
     // no failed attempt, so both stand inside whatever chooses and whatever asks again.
     for (terms, endpoint) in settings.each_endpoint()? {
         let judge = Deadline::new(leaf(&endpoint, environment)?, endpoint.timeout());
-        let judge = Observed::new(judge, Callee::of(&endpoint));
+        let judge = Observed::new(judge, Callee::of(&settings.name, &terms.name, &endpoint));
         endpoints.push((Capability::new(judge), terms));
     }
     // Waiting in line is not the endpoint's time, and a pause before asking again keeps no place: the pool, which has
@@ -144,7 +145,9 @@ impl fmt::Debug for ConfiguredJudge {
 impl Judge for ConfiguredJudge {
     async fn ask(&self, question: &Question) -> Result<Reply, JudgeError> {
         self.counters.count(Event::Question);
-        self.judge.ask(question).await.map_err(|error| {
+        let answer = self.judge.ask(question).await;
+        telemetry::judge::answered(&self.name, question, &answer);
+        answer.map_err(|error| {
             let endpoint = match error.endpoint.as_str() {
                 "" => self.name.clone(),
                 endpoint => format!("{} at {endpoint}", self.name),

@@ -9,6 +9,7 @@ use opentelemetry::trace::{FutureExt, SpanKind, Status, TraceContextExt};
 use opentelemetry::{Context, KeyValue};
 
 use crate::error::{Error, Kind};
+use crate::telemetry::judge::Reused;
 use crate::telemetry::names::{EVALUATION_RESULT, attribute};
 use crate::telemetry::{EVENTS, RECORDED, metrics, recorded_text, traces};
 
@@ -37,6 +38,7 @@ pub async fn watch<T>(
 ) -> Result<T, Error> {
     let metric = metric.into();
     let span = traces::child(|| format!("evaluate {metric}"), SpanKind::Internal);
+    let span = span.map(|span| span.with_value(Reused::default()));
     let mut evaluation =
         Evaluation { metric, results: 0, span, began: Instant::now(), outcome: Kind::Cancelled.name() };
     let answer = match &evaluation.span {
@@ -147,6 +149,9 @@ impl Drop for Evaluation {
                 KeyValue::new(attribute::INSTANCES, instances),
                 KeyValue::new(attribute::OUTCOME, self.outcome),
             ]);
+            if let Some(reused) = span.get::<Reused>().map(Reused::count).filter(|count| *count > 0) {
+                span.span().set_attribute(KeyValue::new(attribute::REUSED, i64::from(reused)));
+            }
             span.span().end();
         }
         metrics::evaluation(self.metric(), self.outcome, self.began.elapsed(), self.results);

@@ -1,7 +1,7 @@
 //! One call of a judge: the client span `chat {model}`, and what it took.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use opentelemetry::trace::{FutureExt, SpanKind, Status, TraceContextExt, WithContext};
@@ -9,8 +9,8 @@ use opentelemetry::{Array, Context, KeyValue, StringValue, Value};
 use serde_json::json;
 
 use crate::judge::settings::{JudgeSettings, ProviderKind};
-use crate::judge::{JudgeError, Question, Reply, ReplyForm, Sampling, Speaker};
-use crate::telemetry::names::attribute;
+use crate::judge::{JudgeError, Question, Reply, ReplyForm, Sampling, Source, Speaker};
+use crate::telemetry::names::{ANSWER_REUSED, attribute};
 use crate::telemetry::{metrics, recorded_text, traces};
 
 /// Who is called. Cheap to clone.
@@ -25,8 +25,8 @@ pub struct Callee {
 }
 
 impl Callee {
-    /// The judge with these settings.
-    pub fn of(settings: &JudgeSettings) -> Self {
+    /// The endpoint with these settings, one of the judge's; its name is empty where there is only one.
+    pub fn of(judge: &str, endpoint: &str, settings: &JudgeSettings) -> Self {
         let provider = match settings.provider {
             ProviderKind::OpenAi => "openai",
             ProviderKind::Azure => "azure.ai.openai",
@@ -35,12 +35,15 @@ impl Callee {
             ProviderKind::Ollama => "ollama",
             ProviderKind::Scripted => "scripted",
         };
-        let model = if settings.model.is_empty() { settings.name.clone() } else { settings.model.clone() };
-        let labels = vec![
-            KeyValue::new(attribute::JUDGE, settings.name.clone()),
+        let model = if settings.model.is_empty() { judge } else { &settings.model }.to_owned();
+        let mut labels = vec![
+            KeyValue::new(attribute::JUDGE, judge.to_owned()),
             KeyValue::new(attribute::PROVIDER, provider),
             KeyValue::new(attribute::REQUEST_MODEL, model.clone()),
         ];
+        if !endpoint.is_empty() {
+            labels.push(KeyValue::new(attribute::ENDPOINT, endpoint.to_owned()));
+        }
         let mut address = Vec::new();
         if let (true, Ok(base)) = (settings.provider != ProviderKind::Scripted, settings.base()) {
             let port = base.port_u16().unwrap_or(if base.scheme_str() == Some("http") { 80 } else { 443 });
@@ -76,11 +79,14 @@ impl Callee {
             span.span().set_attributes(self.asked(question, resent));
         }
         let mut call = Call { callee: self, span, began: Instant::now(), ended: false };
-        let answer = match &call.span {
+        let mut answer = match &call.span {
             Some(span) => asked.with_context(span.clone()).await,
             None => asked.await,
         };
         call.end(&answer);
+        if let (Some(span), Ok(reply)) = (&call.span, &mut answer) {
+            reply.journey.call = Some(span.span().span_context().clone());
+        }
         answer
     }
 
@@ -129,6 +135,43 @@ fn message(role: &str, text: &str) -> serde_json::Value {
     json!({"role": role, "parts": [{"type": "text", "content": text}]})
 }
 
+/// A question was answered: by a call of its own, whose span tells of it, or without one.
+pub(crate) fn answered(judge: &str, question: &Question, answer: &Result<Reply, JudgeError>) {
+    let Ok(Reply { journey, .. }) = answer else { return };
+    let source: &'static str = journey.source.into();
+    metrics::judge_question(&[
+        KeyValue::new(attribute::JUDGE, judge.to_owned()),
+        KeyValue::new(attribute::SOURCE, source),
+    ]);
+    if journey.source == Source::Endpoint {
+        return;
+    }
+    traces::with_current(|current| {
+        if let Some(reused) = current.get::<Reused>() {
+            reused.0.fetch_add(1, Ordering::Relaxed);
+        }
+        let facts = vec![
+            KeyValue::new(attribute::JUDGE, judge.to_owned()),
+            KeyValue::new(attribute::SOURCE, source),
+            KeyValue::new(attribute::SAMPLE, i64::from(question.sample)),
+        ];
+        if let Some(call) = &journey.call {
+            current.span().add_link(call.clone(), facts.clone());
+        }
+        current.span().add_event(ANSWER_REUSED, facts);
+    });
+}
+
+/// Answers that an evaluation got without a call; travels with its context.
+#[derive(Debug, Default)]
+pub(super) struct Reused(AtomicU32);
+
+impl Reused {
+    pub(super) fn count(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// A call under way; what drops it before its end cancels it.
 struct Call<'c> {
     callee: &'c Callee,
@@ -144,7 +187,7 @@ impl Call<'_> {
             Ok(reply) => {
                 metrics::judge(self.began.elapsed(), &self.callee.labels, Some(reply.usage));
                 if let Some(span) = &self.span {
-                    span.span().set_attributes(answered(reply));
+                    span.span().set_attributes(told(reply));
                     span.span().end();
                 }
             }
@@ -172,7 +215,7 @@ impl Drop for Call<'_> {
     }
 }
 
-fn answered(reply: &Reply) -> Vec<KeyValue> {
+fn told(reply: &Reply) -> Vec<KeyValue> {
     let finish = if reply.truncated { "length" } else { "stop" };
     let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let mut facts = vec![

@@ -45,6 +45,7 @@ struct Instruments {
     score: Histogram<f64>,
     worker_queue: Histogram<f64>,
     judge_duration: Histogram<f64>,
+    judge_questions: Counter<u64>,
     judge_retries: Counter<u64>,
     judge_queue: Histogram<f64>,
     input_tokens: Counter<u64>,
@@ -68,6 +69,7 @@ pub(super) fn install(provider: &SdkMeterProvider, registry: Option<Registry>) {
         score: histogram(&meter, metric::SCORE, &SCORES),
         worker_queue: seconds(metric::WORKER_QUEUE),
         judge_duration: seconds(metric::JUDGE_DURATION),
+        judge_questions: counter(metric::JUDGE_QUESTIONS),
         judge_retries: counter(metric::JUDGE_RETRIES),
         judge_queue: seconds(metric::JUDGE_QUEUE),
         input_tokens: counter(metric::INPUT_TOKENS),
@@ -177,6 +179,13 @@ pub(super) fn judge(time: Duration, labels: &[KeyValue], usage: Option<Usage>) {
         instruments.output_tokens.add(usage.output_tokens, labels);
         instruments.cached_tokens.add(usage.cached_input_tokens, labels);
         instruments.reasoning_tokens.add(usage.reasoning_tokens, labels);
+    }
+}
+
+/// A question was answered, by whomever.
+pub(super) fn judge_question(labels: &[KeyValue]) {
+    if let Some(instruments) = INSTRUMENTS.get() {
+        instruments.judge_questions.add(1, labels);
     }
 }
 

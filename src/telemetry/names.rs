@@ -56,6 +56,12 @@ pub mod attribute {
     pub const STOPPED_EARLY: &str = "eval.stopped_early";
     /// The configured name of a judge.
     pub const JUDGE: &str = "eval.judge";
+    /// One endpoint of several that are asked as one judge, by its configured name.
+    pub const ENDPOINT: &str = "eval.judge.endpoint";
+    /// Where an answer comes from: `endpoint`, `memory`, `shared`, `in_flight`.
+    pub const SOURCE: &str = "eval.judge.source";
+    /// Answers of one evaluation that no call of its own was made for.
+    pub const REUSED: &str = "eval.judge.reused";
     /// Which sample of an item a judge was asked for, from 0.
     pub const SAMPLE: &str = "eval.sample";
     /// Request fields that were left out because the endpoint refuses them.
@@ -114,6 +120,10 @@ pub const OTHER: &str = "_OTHER";
 /// The event of one result.
 pub const EVALUATION_RESULT: &str = "gen_ai.evaluation.result";
 
+/// The event of an answer that no call was made for. Its span is linked to the call that was made, where this process made
+/// it.
+pub const ANSWER_REUSED: &str = "eval.judge.answer_reused";
+
 /// A metric: its name and its unit (UCUM).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
@@ -166,6 +176,7 @@ pub mod metric {
         WORKER_BUSY: Counter "rapid_eval.workers.busy", "s", "Time that these threads spent at work, all added up.";
         WORKER_QUEUE: Histogram "rapid_eval.workers.queue.duration", "s", "Time that large requests waited for a first thread.";
         JUDGE_DURATION: Histogram "gen_ai.client.inference.duration", "s", "Time of one call of a judge; a retry is a call of its own.";
+        JUDGE_QUESTIONS: Counter "rapid_eval.judge.questions", "{question}", "Questions that were answered, by where the answer comes from.";
         JUDGE_RETRIES: Counter "rapid_eval.judge.retries", "{call}", "Calls that asked a judge again.";
         JUDGE_QUEUE: Histogram "rapid_eval.judge.queue.duration", "s", "Time that questions waited for one of a judge's places.";
         INPUT_TOKENS: Counter "gen_ai.client.inference.usage.input_tokens", "{token}", "Prompt tokens, cached ones included.";

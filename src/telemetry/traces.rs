@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 
 use http::HeaderMap;
 use opentelemetry::propagation::TextMapPropagator;
-use opentelemetry::trace::{SpanBuilder, SpanKind, TraceContextExt, Tracer, TracerProvider};
+use opentelemetry::trace::{
+    FutureExt, SpanBuilder, SpanKind, TraceContextExt, Tracer, TracerProvider, WithContext,
+};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_http::{HeaderExtractor, HeaderInjector};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
@@ -48,14 +50,24 @@ fn builder(name: Cow<'static, str>, kind: SpanKind) -> SpanBuilder {
 
 /// Adds to the current span, if it is recorded.
 pub(crate) fn annotate<A: IntoIterator<Item = KeyValue>>(attributes: impl FnOnce() -> A) {
+    with_current(|current| current.span().set_attributes(attributes()));
+}
+
+/// Does this with the current span, if it is recorded.
+pub(crate) fn with_current(act: impl FnOnce(&Context)) {
     if TRACER.get().is_none() {
         return;
     }
-    Context::map_current(|current| {
-        if current.span().is_recording() {
-            current.span().set_attributes(attributes());
-        }
-    });
+    // Outside of `map_current`, so that what is done may look at the context itself.
+    let current = Context::current();
+    if current.span().is_recording() {
+        act(&current);
+    }
+}
+
+/// Keeps `work` in the current span, whoever polls it.
+pub(crate) fn carry<F>(work: F) -> WithContext<F> {
+    work.with_current_context()
 }
 
 /// Names the current span to whoever gets these headers.

@@ -24,6 +24,7 @@ use tokio::time::{Instant, timeout_at};
 use super::counters::{Counters, Event};
 use super::secret::Secret;
 use super::{Judge, JudgeError, JudgeErrorKind, Question, Reply, Reuse, Source, Usage};
+use crate::telemetry;
 use flight::Flights;
 use key::Key;
 use shared::Shared;
@@ -188,7 +189,10 @@ impl<J: Judge + 'static> Judge for Cached<J> {
                 self.count(Source::Memory);
                 return Ok(reply);
             }
-            let fetch = || Self::fetch(Arc::clone(&self.inner), Arc::clone(store), key, question.clone());
+            let fetch = || {
+                let fetch = Self::fetch(Arc::clone(&self.inner), Arc::clone(store), key, question.clone());
+                telemetry::traces::carry(fetch)
+            };
             let (flight, leads) = self.flights.board(key, fetch);
             if leads {
                 let answer = flight.await;

@@ -22,4 +22,8 @@ impl<J: Judge> Judge for Observed<J> {
     async fn ask(&self, question: &Question) -> Result<Reply, JudgeError> {
         self.callee.watch(question, self.inner.ask(question)).await
     }
+
+    fn disown(&self, question: &Question) {
+        self.inner.disown(question);
+    }
 }
