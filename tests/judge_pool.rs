@@ -132,3 +132,18 @@ async fn a_request_can_refuse_kept_answers() {
     let refusal = ask("maybe").await.unwrap_err();
     assert_eq!(refusal.message(), "x-rapid-eval-cache: \"maybe\" is neither on nor off");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spent_budget_is_named() {
+    let stub = StubJudge::start(verdict(1)).await;
+    let mut settings = stub.settings();
+    settings.budget.tokens = Some(5);
+    let world = World::new().set(|all| all.judges.push(settings)).start().await;
+    let refusal = world.evaluate(fluency("text", 4)).await.unwrap_err();
+    assert_eq!(refusal.code(), tonic::Code::ResourceExhausted, "{refusal:?}");
+    assert!(
+        refusal.message().contains("judges.default.budget.tokens: of 5 in 86400 s 0 are spent"),
+        "{refusal:?}"
+    );
+    assert_eq!(stub.calls(), 0);
+}
