@@ -1,12 +1,15 @@
 //! ONE exhaustive match over the request's oneof: the table of contents of the service.
 //!
-//! An arm names its metric and where its work is done: `computed.rs` (texts to the CPU workers) or `judged.rs`
-//! (texts to a judge).
+//! An arm names its metric and where its work is done: `computed.rs` (texts to the CPU workers), `judged.rs`
+//! (texts to a judge), `graders.rs`, `test_methods.rs` and `summaries.rs` (either).
 //! Every door (gRPC under three names, REST, command line) ends here.
 
 mod computed;
+pub mod graders;
 mod judged;
 mod rubrics;
+mod summaries;
+mod test_methods;
 mod told;
 mod unified;
 
@@ -278,6 +281,42 @@ impl Evaluator {
                 let (texts, asking) = (Texts::of_rubric_based(input.instance)?, self.asking_of(call)?);
                 let result = self.instruction_following(&texts, &asking).await?;
                 Results::RubricBasedInstructionFollowingResult(result)
+            }
+            MetricInputs::StringCheckInput(input) => {
+                Results::StringCheckResults(self.string_check(input).await?)
+            }
+            MetricInputs::TextSimilarityInput(input) => {
+                Results::TextSimilarityResults(self.text_similarity(input).await?)
+            }
+            MetricInputs::LabelModelInput(input) => {
+                Results::LabelModelResult(self.label_model(input, call).await?)
+            }
+            MetricInputs::ScoreModelInput(input) => {
+                Results::ScoreModelResult(self.score_model(input, call).await?)
+            }
+            MetricInputs::MultiGraderInput(input) => {
+                Results::MultiGraderResult(self.multi_grader(input, call).await?)
+            }
+            MetricInputs::KeywordMatchInput(input) => {
+                Results::KeywordMatchResults(self.keyword_match(input).await?)
+            }
+            MetricInputs::SemanticSimilarityInput(input) => {
+                Results::SemanticSimilarityResults(self.semantic_similarity(input).await?)
+            }
+            MetricInputs::CompareMeaningInput(input) => {
+                Results::CompareMeaningResult(self.compare_meaning(input, call).await?)
+            }
+            MetricInputs::GeneralQualityInput(input) => {
+                Results::GeneralQualityResult(self.general_quality(input, call).await?)
+            }
+            MetricInputs::SummarizationAccuracyInput(input) => {
+                Results::SummarizationAccuracyResult(self.summarization_accuracy(input, call).await?)
+            }
+            MetricInputs::SummarizationAdherenceInput(input) => {
+                Results::SummarizationAdherenceResult(self.summarization_adherence(input, call).await?)
+            }
+            MetricInputs::SummarizationCompletenessInput(input) => {
+                Results::SummarizationCompletenessResult(self.summarization_completeness(input, call).await?)
             }
         })
     }

@@ -32,7 +32,9 @@ pub fn document(keyed: Keyed) -> String {
     let mut writer = Writer { comments, schemas: BTreeMap::new(), open: Vec::new(), seen: BTreeSet::new() };
     let mut paths = Map::new();
     for service in pool().services().filter(|service| service.full_name().starts_with(PACKAGE)) {
-        for method in service.methods() {
+        let is_unary =
+            |method: &MethodDescriptor| !method.is_client_streaming() && !method.is_server_streaming();
+        for method in service.methods().filter(is_unary) {
             writer.add_paths(&method, &mut paths);
         }
     }

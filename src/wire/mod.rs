@@ -74,4 +74,5 @@ pairs!(
     ToolNameMatchInstance,
     ToolParameterKeyMatchInstance,
     ToolParameterKvMatchInstance,
+    SemanticSimilarityInstance,
 );

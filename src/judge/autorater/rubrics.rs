@@ -127,6 +127,6 @@ async fn one<J: Judge, R: Reading>(
     index: usize,
 ) -> Sample<R::Value> {
     let (system, user) = prompt.with_form(&reading.instructions());
-    let question = question(&system, &user, reading.form(), samples, index);
+    let question = question(prompt, (&system, &user), reading.form(), samples, index);
     take_sample(Call { judge, reading, material: prompt.material(), question, flipped: false }).await
 }
