@@ -118,6 +118,8 @@ pub struct Limits {
     pub text_bytes: usize,
     /// Requests being answered at one time; more are refused at once.
     pub concurrent_requests: usize,
+    /// Requests of one stream that are being answered at one time; more wait to be read.
+    pub stream_requests: usize,
     /// Open connections; more wait to be accepted.
     pub connections: usize,
     /// Seconds that a request may take when its caller set no deadline or a later one; 0 = no bound.
@@ -239,6 +241,7 @@ impl Default for Limits {
             instances: 10_000,
             text_bytes: 8 << 20,
             concurrent_requests: 1024,
+            stream_requests: 64,
             connections: 10_000,
             request_seconds: 600,
         }
@@ -330,6 +333,7 @@ impl Settings {
             ("limits.instances", limits.instances),
             ("limits.text_bytes", limits.text_bytes),
             ("limits.concurrent_requests", limits.concurrent_requests),
+            ("limits.stream_requests", limits.stream_requests),
             ("limits.connections", limits.connections),
         ];
         if let Some((key, _)) = positive.into_iter().find(|(_, value)| *value == 0) {

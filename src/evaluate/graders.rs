@@ -67,8 +67,6 @@ pub struct Failure {
 pub enum FailureSort {
     /// A template reads what is not there.
     InvalidVariable,
-    /// The formula cannot be read.
-    FormulaParse,
     /// The judge cannot be asked, or does not answer.
     ModelServer,
     /// The judge declines.

@@ -207,7 +207,7 @@ impl Evaluator {
         }
         let grade: RubricGrade = self.judge_rubrics(rubric, &list, &texts, &asking).await?;
         Ok(Judged {
-            score: grade.score.map(|share| share * 100.0),
+            score: grade.per_cent(),
             details: asking.details_of_rubrics(&grade),
             questions: list.into_iter().zip(grade.verdicts).collect(),
             not_applicable: String::new(),

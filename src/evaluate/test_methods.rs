@@ -113,9 +113,8 @@ impl Evaluator {
         let (texts, asking) = (fields(Some(instance))?, self.asking_of(call)?);
         let list = self.write_rubrics(rubric, &texts, &asking).await?;
         let grade = self.judge_rubrics(rubric, &list, &texts, &asking).await?;
-        let share = required(grade.score, "the rubric general_quality")?;
         Ok(GeneralQualityResult {
-            score: Some(share * 100.0),
+            score: grade.per_cent(),
             passed: Some(grade.verdicts.iter().all(|verdict| verdict.satisfied)),
             criteria: list.iter().zip(&grade.verdicts).map(criterion).collect(),
             confidence: Some(narrow(grade.confidence)),
