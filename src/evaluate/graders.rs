@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use prost::Message;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, quoted};
 use crate::evaluate::{Call, Evaluator};
 use crate::grader::scope::Scope;
 use crate::grader::template::{Template, TemplateError};
@@ -236,7 +236,10 @@ impl Evaluator {
         let outcomes = self.parts(&grader, &scope, call).await;
         let mut parts = Vec::with_capacity(outcomes.len());
         for (name, outcome) in outcomes {
-            let graded = outcome.map_err(|Failure { error, .. }| of_part(&name, error))?;
+            let graded = outcome.map_err(|Failure { error, .. }| {
+                let shown = quoted(&name);
+                error.of_part(format_args!("metric_spec.graders.{shown}"), format_args!("grader {shown:?}"))
+            })?;
             parts.push(GraderPart {
                 name,
                 score: Some(graded.score),
@@ -252,14 +255,5 @@ impl Evaluator {
             .evaluate(score_of)
             .map_err(|no| Error::bad_request("metric_spec.calculate_output", no.to_string()))?;
         Ok(MultiGraderResult { score: Some(score), parts })
-    }
-}
-
-/// The error of one grader of several, which it names.
-fn of_part(name: &str, error: Error) -> Error {
-    let name = crate::error::quoted(name);
-    match error.kind {
-        Kind::InvalidArgument => error.within(format_args!("metric_spec.graders.{name}")),
-        _ => Error { message: format!("grader {name:?}: {}", error.message), ..error },
     }
 }

@@ -4,7 +4,7 @@
 //! share of questions answered with yes, in per cent, and the score of the whole is the mean over the sections
 //! that have one.
 
-use crate::error::{Error, Kind, quoted};
+use crate::error::{Error, quoted};
 use crate::evaluate::judged::{Asking, Texts};
 use crate::evaluate::{Call, Evaluator};
 use crate::judge::autorater::RubricGrade;
@@ -172,7 +172,10 @@ impl Evaluator {
                         Some(judged) => Ok(judged),
                         None => self.section(&summary.transcript, section, call, rubric).await,
                     };
-                    outcome.map_err(|error| section.at(chunk * AT_ONCE + index, error))
+                    outcome.map_err(|error: Error| {
+                        let place = format!("instance.sections[{}]", chunk * AT_ONCE + index);
+                        error.of_part(place, format_args!("section {:?}", quoted(&section.key)))
+                    })
                 }
             });
             judged.extend(try_join_all(sections).await?);
@@ -250,14 +253,6 @@ impl Section {
         let verdict = RubricVerdict { satisfied, explanation: explanation.to_owned() };
         let score = Some(if satisfied { 100.0 } else { 0.0 });
         Judged { score, questions: vec![(question, verdict)], ..Judged::default() }
-    }
-
-    /// An error about this section, which is the one at `index`.
-    fn at(&self, index: usize, error: Error) -> Error {
-        match error.kind {
-            Kind::InvalidArgument => error.within(format_args!("instance.sections[{index}]")),
-            _ => Error { message: format!("section {:?}: {}", quoted(&self.key), error.message), ..error },
-        }
     }
 }
 

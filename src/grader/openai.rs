@@ -132,7 +132,9 @@ fn message(message: &Value) -> Result<Message, WrongGrader> {
             });
             parts.collect::<Result<Vec<_>, _>>()?.join("\n")
         }
-        one => part(one).map_err(|wrong| wrong.within("content"))?.to_owned(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            part(content).map_err(|wrong| wrong.within("content"))?.to_owned()
+        }
     };
     Message::new(text(members, "role")?, &content)
 }
@@ -208,9 +210,8 @@ fn text<'v>(members: &'v Map<String, Value>, field: &str) -> Result<&'v str, Wro
 
 fn texts(members: &Map<String, Value>, field: &str) -> Result<Vec<String>, WrongGrader> {
     let value = members.get(field).ok_or_else(|| WrongGrader::new(field, "is missing"))?;
-    let text = |value: &Value| match value {
-        Value::String(text) => Ok(text.clone()),
-        other => Err(expected(field, "a list of strings", other)),
+    let text = |value: &Value| {
+        value.as_str().map(str::to_owned).ok_or_else(|| expected(field, "a list of strings", value))
     };
     list(value, field)?.iter().map(text).collect()
 }

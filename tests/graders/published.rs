@@ -192,8 +192,8 @@ async fn the_judged_graders_of_azures_page_run_as_they_stand() {
         assert_eq!(value["explanation"], "Read it: It is so");
         let prompt = judge.prompts().pop().unwrap();
         assert!(prompt.contains("Classify the sentiment as 'positive'"), "{prompt}");
-        let query = format!("Statement: <item.query-");
-        assert!(prompt.contains(&query) && prompt.contains(field(&row["item"], "query")), "{prompt}");
+        let query = "Statement: <item.query-";
+        assert!(prompt.contains(query) && prompt.contains(field(&row["item"], "query")), "{prompt}");
     }
 
     let score = json!({"type": "score_model", "name": "quality_score", "model": "gpt-4o", "input": [

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Mixed requests that need no judge, with the score that each has.
 pub(crate) fn mixed(number: usize) -> (EvaluateInstancesRequest, f64) {
-    let good = number % 2 == 0;
+    let good = number.is_multiple_of(2);
     let (prediction, score) = if good { ("the cat sat", 1.0) } else { ("dog", 0.0) };
     let pair = json!([{"prediction": prediction, "reference": "the cat sat"}]);
     let row = json!([{"item": {"truth": "the cat sat"}, "sample": {"output_text": prediction}}]);

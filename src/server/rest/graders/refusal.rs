@@ -38,10 +38,7 @@ pub fn refuse(error: Error) -> Response {
         Kind::Unavailable | Kind::DeadlineExceeded | Kind::Cancelled | Kind::Internal => "server_error",
     };
     let param = (!error.field.is_empty()).then_some(error.field.as_str());
-    let code = match error.kind {
-        Kind::Unauthenticated => Some("invalid_api_key"),
-        _ => None,
-    };
+    let code = (error.kind == Kind::Unauthenticated).then_some("invalid_api_key");
     let mut response = shaped(error.kind.http(), &error.text(), word, param, code);
     let headers = response.headers_mut();
     if !passes {
