@@ -13,12 +13,15 @@ mod test_methods;
 mod told;
 mod unified;
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use crate::config::{Judging, Limits};
 use crate::error::{Error, Kind};
 use crate::evaluate::judged::{Asking, Texts, fields};
 use crate::judge::roster::Roster;
+use crate::metrics::meteor::WordNet;
 use crate::telemetry;
 use crate::wire::v1::evaluate_instances_request::MetricInputs;
 use crate::wire::v1::evaluate_instances_response::EvaluationResults;
@@ -32,6 +35,7 @@ pub struct Evaluator {
     limits: Limits,
     roster: Roster,
     judging: Judging,
+    synonyms: Option<Arc<WordNet>>,
 }
 
 /// What holds for all metrics of one request.
@@ -45,7 +49,13 @@ struct Call {
 impl Evaluator {
     /// An evaluator with its own CPU workers, as many as `threads`.
     pub fn start(limits: Limits, threads: usize, roster: Roster, judging: Judging) -> std::io::Result<Self> {
-        Ok(Self { workers: Workers::start(threads)?, limits, roster, judging })
+        Ok(Self { workers: Workers::start(threads)?, limits, roster, judging, synonyms: None })
+    }
+
+    /// The same with synonyms for METEOR, if there are any.
+    #[must_use]
+    pub fn with_synonyms(self, synonyms: Option<WordNet>) -> Self {
+        Self { synonyms: synonyms.map(Arc::new), ..self }
     }
 
     /// The judges that are configured.
@@ -79,8 +89,10 @@ impl Evaluator {
             Some(inputs) => {
                 let metric: &'static str = (&inputs).into();
                 let name = metric.strip_suffix("_input").unwrap_or(metric);
+                // Boxed: the arms together are large, and each layer around them would hold them again on its stack.
                 let results =
-                    telemetry::evaluation::watch(name, self.metric(inputs, &call), told::tell).await;
+                    telemetry::evaluation::watch(name, Box::pin(self.metric(inputs, &call)), told::tell)
+                        .await;
                 let results = results.map_err(|error| error.within(metric))?;
                 Ok(EvaluateInstancesResponse { evaluation_results: Some(results), ..Default::default() })
             }

@@ -27,6 +27,12 @@ use template::{Template, TemplateError};
 /// So many graders one multi grader may have.
 pub const MOST_GRADERS: usize = 100;
 
+/// So many labels a judge is given to choose from.
+pub const MOST_LABELS: usize = 1000;
+
+/// So many bytes a label has at most.
+const LONGEST_LABEL: usize = 1000;
+
 /// What is wrong with a grader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongGrader {
@@ -292,13 +298,19 @@ impl LabelModel {
     /// One of these labels.
     ///
     /// # Errors
-    /// Fewer than two labels, the same one twice, or one that passes and is none.
+    /// Fewer than two labels or more than [`MOST_LABELS`], a blank or endless one, the same one twice, or one that
+    /// passes and is none.
     pub fn new(ask: Ask, labels: Vec<String>, passing: Vec<String>) -> Result<Self, WrongGrader> {
         if labels.len() < 2 {
             return Err(WrongGrader::new(
                 "labels",
                 "has fewer than two labels; there is nothing to tell apart",
             ));
+        }
+        if labels.len() > MOST_LABELS || labels.iter().any(|label| label.len() > LONGEST_LABEL) {
+            let reason =
+                format!("has more than {MOST_LABELS} labels, or one of more than {LONGEST_LABEL} bytes");
+            return Err(WrongGrader::new("labels", reason));
         }
         let mut seen = std::collections::HashSet::new();
         for label in &labels {

@@ -84,9 +84,11 @@ impl Failure {
 
     fn of_judge(cause: Cause, error: Error) -> Self {
         let sort = match cause {
-            Cause::Unavailable | Cause::OutOfTime | Cause::TooLong | Cause::Misconfigured => {
-                FailureSort::ModelServer
-            }
+            Cause::Unavailable
+            | Cause::OutOfTime
+            | Cause::TooLong
+            | Cause::Misconfigured
+            | Cause::OverBudget => FailureSort::ModelServer,
             Cause::Refused => FailureSort::ModelRefusal,
             Cause::NoVerdict => FailureSort::ModelParse,
         };
@@ -96,7 +98,7 @@ impl Failure {
     /// A template of this field that gave no text.
     fn of_template(field: &str, wrong: &TemplateError) -> Self {
         let kind = match wrong {
-            TemplateError::TooLong => Kind::ResourceExhausted,
+            TemplateError::TooLong => Kind::TooLarge,
             TemplateError::Unclosed { .. } | TemplateError::NotAPath(_) | TemplateError::NoValue(_) => {
                 Kind::InvalidArgument
             }

@@ -36,14 +36,19 @@ impl Service {
     }
 
     /// One row graded, for the graders of OpenAI's API.
-    pub async fn run_grader(&self, grader: &Named, scope: Scope, deadline: Option<Instant>) -> Run {
-        let run = self.evaluator.run_grader(grader, scope, deadline).await;
+    pub async fn run_grader(
+        &self,
+        grader: &Named,
+        scope: Scope,
+        deadline: Option<Instant>,
+    ) -> Result<Run, Error> {
+        let run = logged(self.evaluator.run_grader(grader, scope, deadline).await)?;
         for (_, outcome) in &run.parts {
             if let Err(failure) = outcome {
                 log(&failure.error);
             }
         }
-        run
+        Ok(run)
     }
 
     /// Rubrics for a prompt.

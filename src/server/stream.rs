@@ -9,6 +9,8 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
+use opentelemetry::Context;
+use opentelemetry::trace::FutureExt as _;
 use prost::Message;
 use tokio::sync::mpsc::{self, Sender};
 use tokio::task::JoinSet;
@@ -17,6 +19,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Status, Streaming};
 
 use crate::error::{Error, Kind};
+use crate::judge::caller::Caller;
 use crate::server::admission::{Held, Place};
 use crate::server::deadline::StreamTime;
 use crate::server::service::Service;
@@ -42,7 +45,8 @@ pub(super) fn answer(
     let place = extensions.get::<Place>().cloned().ok_or_else(past)?;
     let time = extensions.get::<StreamTime>().copied().unwrap_or_default();
     let (send, receive) = mpsc::channel(most);
-    let stream = Stream { service, held, place, time, most, send };
+    let on_behalf = (Caller::current(), Context::current());
+    let stream = Stream { service, held, place, time, most, send, on_behalf };
     tokio::spawn(stream.run(request.into_inner()));
     Ok(ReceiverStream::new(receive))
 }
@@ -55,6 +59,8 @@ struct Stream {
     time: StreamTime,
     most: usize,
     send: Sender<Result<EvaluateInstancesStreamResponse, Status>>,
+    /// Who calls, and under which span: a new task knows neither.
+    on_behalf: (Caller, Context),
 }
 
 impl Stream {
@@ -100,11 +106,15 @@ impl Stream {
             let counted = held.grow_to(request.encoded_len());
             self.held.release();
             let (service, due, send) = (self.service.clone(), self.time.of_one(), self.send.clone());
+            let (caller, context) = self.on_behalf.clone();
             working.spawn(async move {
                 let EvaluateInstancesStreamRequest { id, request } = request;
                 let answered = match (counted, required(request, "request")) {
                     (Err(error), _) | (Ok(()), Err(error)) => Err(error),
-                    (Ok(()), Ok(request)) => within(due, service.evaluate_instances(request, due)).await,
+                    (Ok(()), Ok(request)) => {
+                        let answer = Box::pin(caller.on_behalf(service.evaluate_instances(request, due)));
+                        within(due, answer.with_context(context)).await
+                    }
                 };
                 let outcome = match answered {
                     Ok(response) => Outcome::Response(response),

@@ -139,6 +139,10 @@ async fn what_is_wrong_with_a_grader_is_named_by_its_field() {
     for (grader, wrong) in [
         (changed(label_model(), "labels", json!(["yes"])), "labels"),
         (changed(label_model(), "labels", json!(["yes", "yes"])), "labels"),
+        (
+            changed(label_model(), "labels", json!((0..1001).map(|n| n.to_string()).collect::<Vec<_>>())),
+            "labels",
+        ),
         (changed(label_model(), "passing_labels", json!(["perhaps"])), "passing_labels"),
         (changed(label_model(), "input", json!([])), "input"),
         (changed(label_model(), "input", json!([{"role": "tool", "content": "x"}])), "input[0].role"),

@@ -33,6 +33,23 @@ async fn the_formula_is_over_the_scores_by_the_names_of_the_map() {
 }
 
 #[tokio::test]
+async fn many_graders_of_a_long_text_keep_their_names_and_order() {
+    let world = World::new().start().await;
+    let long = "Oslo ".repeat(1 << 18);
+    let graders: serde_json::Map<String, Value> = (0..9)
+        .map(|number| (format!("g{number}"), check(if number % 2 == 0 { "Oslo" } else { "Rome" })))
+        .collect();
+    let answer =
+        world.evaluate(request(&multi("g0 + g8", json!(graders)), vec![row(&json!({}), &json!(long))]));
+    let value = result(&as_json(&answer.await.unwrap()));
+    assert_eq!(value["score"], 2.0);
+    for (number, part) in value["parts"].as_array().unwrap().iter().enumerate() {
+        let expected = if number % 2 == 0 { 1.0 } else { 0.0 };
+        assert_eq!((&part["name"], &part["score"]), (&json!(format!("g{number}")), &json!(expected)));
+    }
+}
+
+#[tokio::test]
 async fn published_formulas_that_are_wrong_are_refused_and_no_value_is_no_score() {
     let golden: Value = serde_json::from_str(include_str!("../vectors/similarity/graders.json")).unwrap();
     let world = World::new().start().await;

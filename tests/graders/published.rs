@@ -33,7 +33,7 @@ async fn every_published_similarity_is_met() {
         let answer = grade(&world, &grader, rows.clone()).await;
         let values =
             answer["textSimilarityResults"]["textSimilarityMetricValues"].as_array().unwrap().clone();
-        // The service of this test has no WordNet.
+        // This service has no WordNet; that of the next test has.
         let key = if metric == "meteor" { "meteor_without_wordnet" } else { metric };
         for (pair, value) in pairs.iter().zip(&values) {
             let (found, expected) = (value["score"].as_f64().unwrap(), pair[key].as_f64().unwrap());
@@ -44,6 +44,25 @@ async fn every_published_similarity_is_met() {
         }
     }
     assert_eq!(compared, 24 * 10);
+}
+
+#[tokio::test]
+async fn with_wordnet_synonyms_count_and_the_result_says_so() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/similarity/wordnet");
+    let world = World::new().set(|settings| settings.metrics.wordnet_dir = folder.into()).start().await;
+    let golden = golden();
+    let grader = json!({"type": "text_similarity", "name": "m", "evaluation_metric": "meteor",
+                        "input": "{{sample.output_text}}", "reference": "{{item.ref}}"});
+    let mut differing = 0;
+    for pair in golden["text_similarity"].as_array().unwrap() {
+        let rows = vec![row(&json!({"ref": pair["reference"]}), &pair["input"])];
+        let value = result(&grade(&world, &grader, rows).await);
+        let (found, expected) = (value["score"].as_f64().unwrap(), pair["meteor"].as_f64().unwrap());
+        assert!((found - expected).abs() <= CLOSE, "{found}, not {expected}: {pair}");
+        assert_eq!(value["usedSynonyms"], true);
+        differing += usize::from(pair["meteor"] != pair["meteor_without_wordnet"]);
+    }
+    assert!(differing > 0, "synonyms make a difference");
 }
 
 #[tokio::test]

@@ -161,7 +161,7 @@ async fn what_is_malformed_is_400_in_openais_form_and_not_worth_a_retry() {
     assert_eq!(post(&world, RUN, deep).await.status, 400);
     let many = format!("{{\"grader\": [{}]}}", "0,".repeat(1_000_000));
     let answer = post(&world, RUN, many).await;
-    assert_eq!((answer.status.as_u16(), &answer.headers["x-should-retry"]), (429, &"false".parse().unwrap()));
+    assert_eq!((answer.status.as_u16(), &answer.headers["x-should-retry"]), (413, &"false".parse().unwrap()));
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tonic::{Code, Request, Status, Streaming};
 
 use crate::said;
 use crate::world::judge::Conduct;
-use crate::world::{Running, World, as_json, message};
+use crate::world::{Running, SERVICES, World, as_json, message};
 
 /// Long enough on any machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -116,6 +116,20 @@ async fn a_request_that_fails_hurts_no_other() {
         }
     }
     assert_eq!(seen, 3);
+}
+
+#[tokio::test]
+async fn googles_services_have_no_stream() {
+    let world = World::new().start().await;
+    for service in &SERVICES[1..] {
+        let asked = Request::new(numbered("1", Some(mixed(0).0)));
+        let refused = world
+            .caller()
+            .call::<_, EvaluateInstancesStreamResponse>(service, "EvaluateInstancesStream", asked)
+            .await
+            .unwrap_err();
+        assert_eq!(refused.code(), Code::Unimplemented, "{service}: {refused}");
+    }
 }
 
 #[tokio::test]

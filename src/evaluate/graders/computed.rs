@@ -6,6 +6,7 @@ use crate::evaluate::computed::within_limit;
 use crate::evaluate::graders::{Failure, Graded, Row};
 use crate::grader::template::Template;
 use crate::grader::{Similarity, StringCheck, TextSimilarity};
+use crate::metrics::meteor::WordNet;
 use crate::metrics::{Stop, Unscored, cosine, fuzzy, gleu, meteor, nltk_bleu, rouge, string_check};
 use crate::wire::v1::TextVectors;
 
@@ -15,7 +16,13 @@ pub(super) trait TextGrader: Send + Sync + 'static {
     fn texts(&self) -> [&Template; 2];
 
     /// What it says of these two.
-    fn grade(&self, input: &str, reference: &str, stop: Stop<'_>) -> Result<Graded, Failure>;
+    fn grade(
+        &self,
+        input: &str,
+        reference: &str,
+        synonyms: Option<&WordNet>,
+        stop: Stop<'_>,
+    ) -> Result<Graded, Failure>;
 }
 
 impl Evaluator {
@@ -33,6 +40,7 @@ impl Evaluator {
             data.saturating_add(input.most_bytes(data)).saturating_add(reference.most_bytes(data))
         };
         let text_bytes = self.limits.text_bytes;
+        let synonyms = self.synonyms.clone();
         self.workers
             .score_each(rows, bytes, move |_, row, stop| {
                 let grade = || {
@@ -47,7 +55,7 @@ impl Evaluator {
                     };
                     let [input, reference] = templates;
                     let (input, reference) = (text(input, "input")?, text(reference, "reference")?);
-                    grader.grade(&input, &reference, stop)
+                    grader.grade(&input, &reference, synonyms.as_deref(), stop)
                 };
                 Ok(grade())
             })
@@ -60,7 +68,13 @@ impl TextGrader for StringCheck {
         [&self.input, &self.reference]
     }
 
-    fn grade(&self, input: &str, reference: &str, _: Stop<'_>) -> Result<Graded, Failure> {
+    fn grade(
+        &self,
+        input: &str,
+        reference: &str,
+        _: Option<&WordNet>,
+        _: Stop<'_>,
+    ) -> Result<Graded, Failure> {
         if string_check::always_passes(reference, self.operation) {
             return Err(Failure::other(Error::new(
                 Kind::InvalidArgument,
@@ -77,15 +91,28 @@ impl TextGrader for TextSimilarity {
         [&self.input, &self.reference]
     }
 
-    fn grade(&self, input: &str, reference: &str, stop: Stop<'_>) -> Result<Graded, Failure> {
-        let mut graded = self.similarity(input, reference, stop).map_err(|no| Failure::other(no.into()))?;
+    fn grade(
+        &self,
+        input: &str,
+        reference: &str,
+        synonyms: Option<&WordNet>,
+        stop: Stop<'_>,
+    ) -> Result<Graded, Failure> {
+        let mut graded =
+            self.similarity(input, reference, synonyms, stop).map_err(|no| Failure::other(no.into()))?;
         graded.passed = self.pass_threshold.map(|threshold| graded.score >= threshold);
         Ok(graded)
     }
 }
 
 impl TextSimilarity {
-    fn similarity(&self, input: &str, reference: &str, stop: Stop<'_>) -> Result<Graded, Unscored> {
+    fn similarity(
+        &self,
+        input: &str,
+        reference: &str,
+        synonyms: Option<&WordNet>,
+        stop: Stop<'_>,
+    ) -> Result<Graded, Unscored> {
         let mut graded = Graded::default();
         graded.score = match self.metric {
             Similarity::FuzzyMatch => fuzzy::score_until(input, reference, stop)?,
@@ -94,7 +121,7 @@ impl TextSimilarity {
             }
             Similarity::Gleu => gleu::score_until(input, reference, &gleu::Options::default(), stop)?.value,
             Similarity::Meteor => {
-                let options = meteor::Options::default();
+                let options = meteor::Options { synonyms, ..Default::default() };
                 let score = meteor::score_until(input, reference, &options, stop)?;
                 graded.used_synonyms = Some(score.used_synonyms);
                 score.value

@@ -7,11 +7,20 @@ use tokio::time::Instant;
 
 use crate::error::{Error, Kind};
 use crate::evaluate::graders::{Failure, FailureSort, Graded};
+use crate::evaluate::judged::narrow;
 use crate::evaluate::{Call, Evaluator};
 use crate::grader::openai::{Named, Single};
 use crate::grader::scope::Scope;
 use crate::grader::template::Template;
 use crate::grader::{Grader, Multi};
+use crate::telemetry;
+use crate::telemetry::evaluation::Told;
+
+/// Graders whose texts are longer than this, all in all, are run a few at a time: each prompt is held several times.
+const SHORT_BYTES: usize = 1 << 20;
+
+/// So many of those at one time.
+const LONG_AT_ONCE: usize = 4;
 
 /// What became of a grader.
 #[derive(Debug)]
@@ -24,9 +33,23 @@ pub struct Run {
     pub parts: Vec<(String, Result<Graded, Failure>)>,
 }
 
+fn tell<'r>(run: &'r Run, each: &mut dyn FnMut(Told<'r>)) {
+    each(Told { score: run.reward.map(narrow), ..Told::default() });
+}
+
 impl Evaluator {
     /// Grades one row. A grader of several that has no score counts as 0 in the formula, as in OpenAI's API.
-    pub async fn run_grader(&self, named: &Named, scope: Scope, deadline: Option<Instant>) -> Run {
+    pub async fn run_grader(
+        &self,
+        named: &Named,
+        scope: Scope,
+        deadline: Option<Instant>,
+    ) -> Result<Run, Error> {
+        let run = Box::pin(async { Ok(self.run(named, scope, deadline).await) });
+        telemetry::evaluation::watch(named.kind, run, tell).await
+    }
+
+    async fn run(&self, named: &Named, scope: Scope, deadline: Option<Instant>) -> Run {
         let call = Call { deadline, ..Call::default() };
         match &named.grader {
             Single::One(grader) => {
@@ -56,18 +79,25 @@ impl Evaluator {
         }
     }
 
-    /// What each grader of several says, by name. They work at the same time.
+    /// What each grader of several says, by name. They work at the same time, as far as memory goes.
     pub(super) async fn parts(
         &self,
         multi: &Multi,
         scope: &Arc<Scope>,
         call: &Call,
     ) -> Vec<(String, Result<Graded, Failure>)> {
-        let graded = multi
-            .graders
-            .iter()
-            .map(async |(name, grader)| (name.clone(), self.one(grader, scope, call).await));
-        join_all(graded).await
+        let templates = multi.graders.iter().flat_map(|(_, grader)| grader.templates());
+        let bytes = templates
+            .fold(0, |bytes: usize, template| bytes.saturating_add(template.most_bytes(scope.bytes)));
+        let at_once = if bytes <= SHORT_BYTES { multi.graders.len() } else { LONG_AT_ONCE };
+        let mut graded = Vec::with_capacity(multi.graders.len());
+        for some in multi.graders.chunks(at_once) {
+            let some = some
+                .iter()
+                .map(async |(name, grader)| (name.clone(), Box::pin(self.one(grader, scope, call)).await));
+            graded.extend(join_all(some).await);
+        }
+        graded
     }
 
     async fn one(&self, grader: &Grader, scope: &Arc<Scope>, call: &Call) -> Result<Graded, Failure> {

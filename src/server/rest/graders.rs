@@ -48,6 +48,15 @@ pub fn routes(service: Service, limits: &Limits) -> Router {
     routes.with_state(graders)
 }
 
+/// The path without its base, for whoever counts calls by path.
+pub fn route(path: &str) -> &'static str {
+    if path.ends_with("/validate") {
+        "/v1/fine_tuning/alpha/graders/validate"
+    } else {
+        "/v1/fine_tuning/alpha/graders/run"
+    }
+}
+
 #[derive(Debug)]
 struct Graders {
     service: Service,
@@ -80,7 +89,7 @@ impl Graders {
             Err(wrong) => return Err(malformed(wrong)),
         };
         let scope = scope(&mut sent)?;
-        let run = self.service.run_grader(&named, scope, deadline).await;
+        let run = self.service.run_grader(&named, scope, deadline).await?;
         Ok(ok(&answer::graded(&named, &run, began.elapsed())))
     }
 
@@ -105,7 +114,7 @@ impl Graders {
             let values = values_in(text);
             if values > MAX_PARTS {
                 return Err(Error::new(
-                    Kind::ResourceExhausted,
+                    Kind::TooLarge,
                     format!("the request has more than {MAX_PARTS} JSON values; make it smaller"),
                 ));
             }

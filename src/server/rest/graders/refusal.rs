@@ -18,10 +18,13 @@ const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 /// An answer that is only this error.
 pub fn refuse(error: Error) -> Response {
     let passes = match error.kind {
-        Kind::Unavailable | Kind::Internal | Kind::DeadlineExceeded | Kind::Cancelled => true,
-        // Of an overload it is known when it may be over; a limit stays what it is.
-        Kind::ResourceExhausted => error.retry_after.is_some(),
+        Kind::Unavailable
+        | Kind::Internal
+        | Kind::DeadlineExceeded
+        | Kind::Cancelled
+        | Kind::ResourceExhausted => true,
         Kind::InvalidArgument
+        | Kind::TooLarge
         | Kind::FailedPrecondition
         | Kind::NotFound
         | Kind::Unauthenticated
@@ -32,9 +35,11 @@ pub fn refuse(error: Error) -> Response {
         Kind::Unauthenticated => "authentication_error",
         Kind::PermissionDenied => "permission_error",
         Kind::ResourceExhausted => "rate_limit_error",
-        Kind::InvalidArgument | Kind::FailedPrecondition | Kind::NotFound | Kind::Unimplemented => {
-            "invalid_request_error"
-        }
+        Kind::InvalidArgument
+        | Kind::TooLarge
+        | Kind::FailedPrecondition
+        | Kind::NotFound
+        | Kind::Unimplemented => "invalid_request_error",
         Kind::Unavailable | Kind::DeadlineExceeded | Kind::Cancelled | Kind::Internal => "server_error",
     };
     let param = (!error.field.is_empty()).then_some(error.field.as_str());
