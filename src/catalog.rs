@@ -81,6 +81,7 @@ impl Kind {
 
 const PAIR: &str = "prediction, reference";
 const TRAJECTORIES: &str = "predicted_trajectory, reference_trajectory";
+const ROW: &str = "item?, sample?";
 const VERTEX: &str = "Vertex AI's definition";
 
 /// The computed metrics, in the order of the request's arms.
@@ -98,6 +99,15 @@ pub const COMPUTED: &[Metric] = &[
     computed("trajectory_precision", "0..1", TRAJECTORIES, "one-to-one matching"),
     computed("trajectory_recall", "0..1", TRAJECTORIES, "one-to-one matching"),
     computed("trajectory_single_tool_use", "0 or 1", "predicted_trajectory", VERTEX),
+    computed("string_check", "0 or 1", ROW, "OpenAI's string_check grader"),
+    computed(
+        "text_similarity",
+        "0..1",
+        ROW,
+        "RapidFuzz, NLTK 3.9.1, rouge_score 0.1.2, cosine of word counts",
+    ),
+    computed("keyword_match", "0..1", "prediction, keywords", "share of keywords at Unicode word boundaries"),
+    computed("semantic_similarity", "0..1", PAIR, "cosine of word counts"),
 ];
 
 const fn computed(
@@ -141,4 +151,7 @@ const TEMPLATED: &[Metric] = &[
         "what the template names",
         "the caller's template",
     ),
+    metric("label_model", Kind::Judged, "0 or 1", ROW, "OpenAI's label_model grader"),
+    metric("score_model", Kind::Judged, "the grader's range", ROW, "OpenAI's score_model grader"),
+    metric("multi_grader", Kind::Judged, "the formula's", ROW, "OpenAI's multi grader"),
 ];

@@ -18,6 +18,7 @@ use crate::evaluate::Evaluator;
 use crate::judge::roster::Roster;
 use crate::judge::settings::JudgeSettings;
 use crate::judge::stack::ConfiguredJudge;
+use crate::metrics::meteor::WordNet;
 use crate::server::{Server, probe, transcoding};
 use crate::telemetry::otlp::Exports;
 use crate::telemetry::{Telemetry, logs};
@@ -102,9 +103,13 @@ pub fn run() -> ExitCode {
         // Whether a service is well does not depend on whether its judges could be set up here.
         let judges = if matches!(verb, Verb::Health) { &Settings::default() } else { &settings };
         let roster = judges.roster()?;
-        Ok((roster, settings))
+        let synonyms = match verb {
+            Verb::Serve | Verb::Evaluate { .. } | Verb::CheckConfig => settings.wordnet()?,
+            Verb::Metrics | Verb::Descriptors | Verb::Health => None,
+        };
+        Ok((roster, synonyms, settings))
     });
-    let (roster, settings) = match checked {
+    let (roster, synonyms, settings) = match checked {
         Ok(checked) => checked,
         Err(wrong) => {
             complain(wrong);
@@ -112,8 +117,8 @@ pub fn run() -> ExitCode {
         }
     };
     let outcome = match verb {
-        Verb::Serve => serve(settings, roster),
-        Verb::Evaluate { file } => evaluate(&file, settings, roster),
+        Verb::Serve => serve(settings, roster, synonyms),
+        Verb::Evaluate { file } => evaluate(&file, &settings, roster, synonyms),
         Verb::Metrics => print(&metrics_table(&roster)),
         Verb::CheckConfig => print("the configuration is good\n"),
         Verb::Descriptors => std::io::stdout().lock().write_all(&transcoding::descriptors()),
@@ -155,13 +160,13 @@ fn named_apart(judges: &[JudgeSettings]) -> Vec<JudgeSettings> {
 }
 
 #[tokio::main]
-async fn serve(settings: Settings, roster: Roster) -> std::io::Result<()> {
+async fn serve(settings: Settings, roster: Roster, synonyms: Option<WordNet>) -> std::io::Result<()> {
     logs::install(&settings.log);
     let exports = Exports::from_environment().map_err(std::io::Error::other)?;
     let telemetry = Telemetry::start(&settings, &exports).map_err(std::io::Error::other)?;
     let stop = stop_signals()?;
     let judges = judges_in_words(&roster);
-    let evaluator = Arc::new(evaluator(&settings, roster)?);
+    let evaluator = Arc::new(evaluator(&settings, roster, synonyms)?);
     let mutual = !settings.server.tls.client_ca_file.as_os_str().is_empty();
     let server = Server::bind(settings, evaluator).await?;
     let address = server.address()?;
@@ -191,7 +196,12 @@ async fn health(settings: &Settings) -> std::io::Result<()> {
 }
 
 #[tokio::main]
-async fn evaluate(file: &Path, settings: Settings, roster: Roster) -> std::io::Result<()> {
+async fn evaluate(
+    file: &Path,
+    settings: &Settings,
+    roster: Roster,
+    synonyms: Option<WordNet>,
+) -> std::io::Result<()> {
     let mut text = String::new();
     if file == Path::new("-") {
         std::io::stdin().read_to_string(&mut text)?;
@@ -200,7 +210,8 @@ async fn evaluate(file: &Path, settings: Settings, roster: Roster) -> std::io::R
             .map_err(|error| std::io::Error::other(format!("{} cannot be read: {error}", file.display())))?;
     }
     let request = json::read(&text).map_err(std::io::Error::other)?;
-    let response = evaluator(&settings, roster)?.evaluate(request, None).await.map_err(with_source)?;
+    let evaluator = evaluator(settings, roster, synonyms)?;
+    let response = evaluator.evaluate(request, None).await.map_err(with_source)?;
     let response = json::write(&response).map_err(with_source)?;
     print(&format!("{response}\n"))
 }
@@ -213,12 +224,13 @@ fn with_source(error: Error) -> std::io::Error {
     }
 }
 
-fn evaluator(settings: &Settings, roster: Roster) -> std::io::Result<Evaluator> {
+fn evaluator(settings: &Settings, roster: Roster, synonyms: Option<WordNet>) -> std::io::Result<Evaluator> {
     let threads = match settings.server.workers {
         0 => std::thread::available_parallelism().map_or(2, NonZero::get),
         threads => threads,
     };
-    Evaluator::start(settings.limits.clone(), threads, roster, settings.judge.clone())
+    let evaluator = Evaluator::start(settings.limits.clone(), threads, roster, settings.judge.clone())?;
+    Ok(evaluator.with_synonyms(synonyms))
 }
 
 fn judges_in_words(roster: &Roster) -> String {

@@ -17,6 +17,7 @@ use crate::judge::autorater::Readout;
 use crate::judge::cache::{CacheSettings, Store};
 use crate::judge::roster::Roster;
 use crate::judge::settings::JudgeSettings;
+use crate::metrics::meteor::WordNet;
 use crate::server::keys::Keys;
 use crate::server::tls::Tls;
 
@@ -34,6 +35,8 @@ pub struct Settings {
     pub server: Server,
     /// What a caller may ask for.
     pub limits: Limits,
+    /// What computed metrics draw on.
+    pub metrics: Metrics,
     /// The judge LLMs; the first one is the default.
     pub judges: Vec<JudgeSettings>,
     /// How judges are asked.
@@ -118,10 +121,20 @@ pub struct Limits {
     pub text_bytes: usize,
     /// Requests being answered at one time; more are refused at once.
     pub concurrent_requests: usize,
+    /// Requests of one stream that are being answered at one time; more wait to be read.
+    pub stream_requests: usize,
     /// Open connections; more wait to be accepted.
     pub connections: usize,
     /// Seconds that a request may take when its caller set no deadline or a later one; 0 = no bound.
     pub request_seconds: u64,
+}
+
+/// What computed metrics draw on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Metrics {
+    /// A folder with WordNet 3.0, whose synonyms METEOR counts as matches; empty = only equal words and stems do.
+    pub wordnet_dir: PathBuf,
 }
 
 /// How judges are asked.
@@ -239,6 +252,7 @@ impl Default for Limits {
             instances: 10_000,
             text_bytes: 8 << 20,
             concurrent_requests: 1024,
+            stream_requests: 64,
             connections: 10_000,
             request_seconds: 600,
         }
@@ -309,7 +323,7 @@ impl Settings {
     }
 
     fn check(&self) -> Result<(), WrongSettings> {
-        let Self { server, limits, judges: _, judge, log, telemetry: _ } = self;
+        let Self { server, limits, metrics: _, judges: _, judge, log, telemetry: _ } = self;
         server.tls.check()?;
         let callers_are_known = server.has_keys(&|name| std::env::var_os(name)) || server.tls.knows_callers();
         if !is_loopback(server.listen.ip()) && !callers_are_known && !server.insecure_public {
@@ -330,6 +344,7 @@ impl Settings {
             ("limits.instances", limits.instances),
             ("limits.text_bytes", limits.text_bytes),
             ("limits.concurrent_requests", limits.concurrent_requests),
+            ("limits.stream_requests", limits.stream_requests),
             ("limits.connections", limits.connections),
         ];
         if let Some((key, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
@@ -372,6 +387,19 @@ impl Settings {
         let store = Arc::new(Store::open(&self.judge.cache).map_err(WrongSettings)?);
         Roster::connect(&self.judges, &rubrics, self.judge.strict_models, &store)
             .map_err(|wrong| WrongSettings(wrong.to_string()))
+    }
+}
+
+impl Settings {
+    /// The synonyms for METEOR, about 60 MiB in memory; `None` = there are none.
+    pub fn wordnet(&self) -> Result<Option<WordNet>, WrongSettings> {
+        let folder = &self.metrics.wordnet_dir;
+        if folder.as_os_str().is_empty() {
+            return Ok(None);
+        }
+        WordNet::read(|file| std::fs::read_to_string(folder.join(file)))
+            .map(Some)
+            .map_err(|error| WrongSettings(format!("metrics.wordnet_dir: {}: {error}", folder.display())))
     }
 }
 
@@ -499,18 +527,26 @@ mod tests {
     #[test]
     fn the_example_names_every_setting_with_its_default() {
         let example = include_str!("../deploy/config.example.toml");
-        let Settings { server, limits, judges, judge, log, telemetry } = toml::from_str(example).unwrap();
+        let Settings { server, limits, metrics, judges, judge, log, telemetry } =
+            toml::from_str(example).unwrap();
         let defaults = Settings::default();
         assert_eq!(
-            (server, limits, judge, log, telemetry),
-            (defaults.server, defaults.limits, defaults.judge, defaults.log, defaults.telemetry)
+            (server, limits, metrics, judge, log, telemetry),
+            (
+                defaults.server,
+                defaults.limits,
+                defaults.metrics,
+                defaults.judge,
+                defaults.log,
+                defaults.telemetry
+            )
         );
         assert!(judges.is_empty());
         let keys = example.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
         assert_eq!(
             keys,
-            14 + 3 + 7 + 4 + 4 + 2 + 4,
-            "fields of Server, TlsFiles, Limits, Judging, CacheSettings, Log and Telemetry"
+            14 + 3 + 8 + 1 + 4 + 4 + 2 + 4,
+            "fields of Server, TlsFiles, Limits, Metrics, Judging, CacheSettings, Log and Telemetry"
         );
     }
 

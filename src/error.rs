@@ -157,6 +157,15 @@ impl Error {
         self
     }
 
+    /// The error of one of several parts: a wrong field by its path, anything else by the part's name.
+    #[must_use]
+    pub fn of_part(self, path: impl fmt::Display, part: impl fmt::Display) -> Self {
+        if self.kind == Kind::InvalidArgument {
+            return self.within(path);
+        }
+        Self { message: format!("{part}: {}", self.message), ..self }
+    }
+
     /// Calls the field's first step `name` where it is `step`, for the layer above that knows it by another name.
     #[must_use]
     pub fn renamed(mut self, step: &str, name: &str) -> Self {

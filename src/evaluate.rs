@@ -1,14 +1,19 @@
 //! ONE exhaustive match over the request's oneof: the table of contents of the service.
 //!
-//! An arm names its metric and where its work is done: `computed.rs` (texts to the CPU workers) or `judged.rs`
-//! (texts to a judge).
+//! An arm names its metric and where its work is done: `computed.rs` (texts to the CPU workers), `judged.rs`
+//! (texts to a judge), `graders.rs`, `test_methods.rs` and `summaries.rs` (either).
 //! Every door (gRPC under three names, REST, command line) ends here.
 
 mod computed;
+pub mod graders;
 mod judged;
 mod rubrics;
+mod summaries;
+mod test_methods;
 mod told;
 mod unified;
+
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
@@ -16,6 +21,7 @@ use crate::config::{Judging, Limits};
 use crate::error::{Error, Kind};
 use crate::evaluate::judged::{Asking, Texts, fields};
 use crate::judge::roster::Roster;
+use crate::metrics::meteor::WordNet;
 use crate::telemetry;
 use crate::wire::v1::evaluate_instances_request::MetricInputs;
 use crate::wire::v1::evaluate_instances_response::EvaluationResults;
@@ -29,6 +35,7 @@ pub struct Evaluator {
     limits: Limits,
     roster: Roster,
     judging: Judging,
+    synonyms: Option<Arc<WordNet>>,
 }
 
 /// What holds for all metrics of one request.
@@ -42,7 +49,13 @@ struct Call {
 impl Evaluator {
     /// An evaluator with its own CPU workers, as many as `threads`.
     pub fn start(limits: Limits, threads: usize, roster: Roster, judging: Judging) -> std::io::Result<Self> {
-        Ok(Self { workers: Workers::start(threads)?, limits, roster, judging })
+        Ok(Self { workers: Workers::start(threads)?, limits, roster, judging, synonyms: None })
+    }
+
+    /// The same with synonyms for METEOR, if there are any.
+    #[must_use]
+    pub fn with_synonyms(self, synonyms: Option<WordNet>) -> Self {
+        Self { synonyms: synonyms.map(Arc::new), ..self }
     }
 
     /// The judges that are configured.
@@ -76,8 +89,10 @@ impl Evaluator {
             Some(inputs) => {
                 let metric: &'static str = (&inputs).into();
                 let name = metric.strip_suffix("_input").unwrap_or(metric);
+                // Boxed: the arms together are large, and each layer around them would hold them again on its stack.
                 let results =
-                    telemetry::evaluation::watch(name, self.metric(inputs, &call), told::tell).await;
+                    telemetry::evaluation::watch(name, Box::pin(self.metric(inputs, &call)), told::tell)
+                        .await;
                 let results = results.map_err(|error| error.within(metric))?;
                 Ok(EvaluateInstancesResponse { evaluation_results: Some(results), ..Default::default() })
             }
@@ -278,6 +293,42 @@ impl Evaluator {
                 let (texts, asking) = (Texts::of_rubric_based(input.instance)?, self.asking_of(call)?);
                 let result = self.instruction_following(&texts, &asking).await?;
                 Results::RubricBasedInstructionFollowingResult(result)
+            }
+            MetricInputs::StringCheckInput(input) => {
+                Results::StringCheckResults(self.string_check(input).await?)
+            }
+            MetricInputs::TextSimilarityInput(input) => {
+                Results::TextSimilarityResults(self.text_similarity(input).await?)
+            }
+            MetricInputs::LabelModelInput(input) => {
+                Results::LabelModelResult(self.label_model(input, call).await?)
+            }
+            MetricInputs::ScoreModelInput(input) => {
+                Results::ScoreModelResult(self.score_model(input, call).await?)
+            }
+            MetricInputs::MultiGraderInput(input) => {
+                Results::MultiGraderResult(self.multi_grader(input, call).await?)
+            }
+            MetricInputs::KeywordMatchInput(input) => {
+                Results::KeywordMatchResults(self.keyword_match(input).await?)
+            }
+            MetricInputs::SemanticSimilarityInput(input) => {
+                Results::SemanticSimilarityResults(self.semantic_similarity(input).await?)
+            }
+            MetricInputs::CompareMeaningInput(input) => {
+                Results::CompareMeaningResult(self.compare_meaning(input, call).await?)
+            }
+            MetricInputs::GeneralQualityInput(input) => {
+                Results::GeneralQualityResult(self.general_quality(input, call).await?)
+            }
+            MetricInputs::SummarizationAccuracyInput(input) => {
+                Results::SummarizationAccuracyResult(self.summarization_accuracy(input, call).await?)
+            }
+            MetricInputs::SummarizationAdherenceInput(input) => {
+                Results::SummarizationAdherenceResult(self.summarization_adherence(input, call).await?)
+            }
+            MetricInputs::SummarizationCompletenessInput(input) => {
+                Results::SummarizationCompletenessResult(self.summarization_completeness(input, call).await?)
             }
         })
     }

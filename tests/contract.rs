@@ -121,6 +121,7 @@ fn every_service_name_answers_its_methods() {
         .collect();
     let expected = [
         "rapideval.v1.EvaluationService.EvaluateInstances",
+        "rapideval.v1.EvaluationService.EvaluateInstancesStream",
         "rapideval.v1.EvaluationService.GenerateInstanceRubrics",
         "rapideval.v1.EvaluationService.EvaluateDataset",
         "google.cloud.aiplatform.v1beta1.EvaluationService.EvaluateInstances",

@@ -30,7 +30,7 @@ use Needs::{Judge, Nobody, Scorer};
 /// Every arm. One that is in the schema and not here, or here and no longer there, fails
 /// `every_arm_of_the_schema_is_in_the_table`. What a new arm needs beside texts goes into `filled`, and what its judge
 /// says into `REPLIES`.
-const ARMS: [(&str, Needs); 32] = [
+const ARMS: [(&str, Needs); 44] = [
     ("exact_match_input", Nobody),
     ("bleu_input", Nobody),
     ("rouge_input", Nobody),
@@ -63,12 +63,28 @@ const ARMS: [(&str, Needs); 32] = [
     ("trajectory_recall_input", Nobody),
     ("trajectory_single_tool_use_input", Nobody),
     ("rubric_based_instruction_following_input", Judge),
+    ("string_check_input", Nobody),
+    ("text_similarity_input", Nobody),
+    ("label_model_input", Judge),
+    ("score_model_input", Judge),
+    // Of a string check.
+    ("multi_grader_input", Nobody),
+    ("keyword_match_input", Nobody),
+    ("semantic_similarity_input", Nobody),
+    ("compare_meaning_input", Judge),
+    ("general_quality_input", Judge),
+    ("summarization_accuracy_input", Judge),
+    ("summarization_adherence_input", Judge),
+    ("summarization_completeness_input", Judge),
 ];
 
 /// What the judge says, by a part of the form that a question asks for. All scales have a 1; the samples differ, so that
 /// confidence and choice of the explanation are no accident.
 const REPLIES: &str = r#"
 {"when": "\"rubrics\": [", "reply": {"rubrics": ["The answer names the hour.", "The answer is short."]}}
+{"when": ["\"verdicts\": [", "attempt to answer"], "reply": {"verdicts": [{"id": 1, "satisfied": true}, {"id": 2, "satisfied": true}, {"id": 3, "satisfied": false}, {"id": 4, "satisfied": true}]}}
+{"when": ["\"steps\": [", "the score, a number"], "replies": [{"steps": [], "result": 0.5}, {"steps": [{"description": "Read", "conclusion": "Fair"}], "result": 7}]}
+{"when": "\"steps\": [", "replies": [{"steps": [], "result": "other"}, {"steps": [{"description": "Read", "conclusion": "Fair"}], "result": "the passing_labels opens at nine"}]}
 {"when": "\"verdicts\": [", "reply": {"verdicts": [{"id": 1, "satisfied": true}, {"id": 2, "satisfied": false}]}}
 {"when": "\"choice\": ", "replies": [{"explanation": "Alike.", "choice": "SAME"}, {"explanation": "A.", "choice": "A"}]}
 {"when": "\"score\": ", "replies": [{"explanation": "No.", "score": 0}, {"explanation": "A little.", "score": 1}]}
@@ -107,7 +123,12 @@ fn filled(message: &MessageDescriptor) -> Value {
             continue;
         }
         let value = match (field.kind(), field.name()) {
-            (Kind::Message(_), "custom_output_format_config") => continue,
+            // Settled without a judge, it would hide what the judged way answers.
+            (Kind::Message(_), "custom_output_format_config") | (_, "allowed_values") => continue,
+            (Kind::Message(entry), _) if field.is_map() => {
+                let value = entry.map_entry_value_field().kind();
+                json!({"a": filled(value.as_message().unwrap())})
+            }
             (Kind::Message(inside), _) if inside.full_name().starts_with("rapideval.") => filled(&inside),
             (Kind::String, "json_instance") => json!(
                 json!({"response": "It opens at nine.", "baseline_model_response": "At nine.", "prompt": "When?"})
@@ -119,10 +140,19 @@ fn filled(message: &MessageDescriptor) -> Value {
             (Kind::String, "candidate_response_field_name") => json!("response"),
             (Kind::String, "baseline_response_field_name") => json!("baseline_model_response"),
             (Kind::String, "source_language" | "target_language") => json!("en"),
+            (Kind::String, "operation") => json!("ne"),
+            (Kind::String, "evaluation_metric") => json!("meteor"),
+            (Kind::String, "calculate_output") => json!("2 * a"),
+            (Kind::String, "role") => json!("user"),
+            (Kind::String, "reasoning_effort") => json!("low"),
+            (Kind::String, "labels") => {
+                fields.insert(field.json_name().to_owned(), json!(["the passing_labels opens at nine", "other"]));
+                continue;
+            }
             (Kind::String, name) => json!(format!("the {name} opens at nine")),
             _ => continue,
         };
-        let value = if field.is_list() { json!([value]) } else { value };
+        let value = if field.is_list() && !field.is_map() { json!([value]) } else { value };
         fields.insert(field.json_name().to_owned(), value);
     }
     Value::Object(fields)

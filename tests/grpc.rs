@@ -85,7 +85,41 @@ fn computed() -> Vec<(Value, f64)> {
             ),
             1.0,
         ),
+        (
+            rows(
+                "string_check_input",
+                json!({"operation": "like"}),
+                [["Rome, Italy", "Rome"], ["Oslo", "Rome"]],
+            ),
+            1.0,
+        ),
+        // 2 · 1 common letter / 3 letters.
+        (
+            rows(
+                "text_similarity_input",
+                json!({"evaluation_metric": "fuzzy_match"}),
+                [["a", "ab"], ["a", "b"]],
+            ),
+            2.0 / 3.0,
+        ),
+        (
+            json!({"keyword_match_input": {"instances": [
+                {"prediction": "A refund is due.", "keywords": ["refund", "voucher"]},
+                {"prediction": "No.", "keywords": ["refund"]}]}}),
+            0.5,
+        ),
+        // One word of one in common with one of two: 1 / (1 · √2).
+        (pairs("semantic_similarity_input", json!({}), [["cat", "the cat"], ["cat", "dog"]]), 0.5_f64.sqrt()),
     ]
+}
+
+/// A grader's input whose templates read each pair from its row.
+fn rows(arm: &str, mut spec: Value, pairs: [[&str; 2]; 2]) -> Value {
+    spec["input"] = json!("{{ sample.output_text }}");
+    spec["reference"] = json!("{{item.truth}}");
+    let instances =
+        pairs.map(|[output, truth]| json!({"item": {"truth": truth}, "sample": {"output_text": output}}));
+    json!({arm: {"metric_spec": spec, "instances": instances}})
 }
 
 fn rouge(rouge_type: &str, prediction: &str, reference: &str) -> Value {
@@ -241,6 +275,14 @@ fn uncomputed(arm: &str) -> Value {
                 "candidate_response_field_name": "response", "baseline_response_field_name": "baseline"},
             "instance": {"json_instance": texts}}),
         "rubric_based_instruction_following_input" => json!({"instance": {"json_instance": texts}}),
+        "label_model_input" => json!({
+            "metric_spec": {"input": [{"content": "Good?"}], "labels": ["yes", "no"]}, "instance": {}}),
+        "score_model_input" => json!({"metric_spec": {"input": [{"content": "How good?"}]}, "instance": {}}),
+        "multi_grader_input" => json!({"metric_spec": {"calculate_output": "a",
+            "graders": {"a": {"score_model": {"input": [{"content": "How good?"}]}}}}, "instance": {}}),
+        _ if arm.starts_with("summarization_a") || arm == "summarization_completeness_input" => json!({
+            "instance": {"transcript": [{"text": "Hello."}],
+                "sections": [{"definition": "Say who calls.", "summary": "Nobody."}]}}),
         // Texts, each with its own field.
         _ => {
             let message = |field: FieldDescriptor| field.kind().as_message().unwrap().clone();

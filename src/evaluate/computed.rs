@@ -194,7 +194,7 @@ impl Evaluator {
         Ok(TrajectorySingleToolUseResults { trajectory_single_tool_use_metric_values })
     }
 
-    async fn score_pairs<I, V, F>(&self, instances: Vec<I>, score: F) -> Result<Vec<V>, Error>
+    pub(super) async fn score_pairs<I, V, F>(&self, instances: Vec<I>, score: F) -> Result<Vec<V>, Error>
     where
         I: Pair + Send + Sync + 'static,
         V: Send + 'static,
@@ -249,7 +249,7 @@ impl Evaluator {
             .await
     }
 
-    fn check_count(&self, instances: usize) -> Result<(), Error> {
+    pub(super) fn check_count(&self, instances: usize) -> Result<(), Error> {
         let limit = self.limits.instances;
         match instances {
             0 => Err(Error::bad_request("instances", "is empty; at least one instance is needed")),
@@ -265,7 +265,7 @@ impl Evaluator {
     }
 }
 
-fn within_limit<'a>(text: &'a str, field: &str, limit: usize) -> Result<&'a str, Error> {
+pub(super) fn within_limit<'a>(text: &'a str, field: &str, limit: usize) -> Result<&'a str, Error> {
     if text.len() <= limit {
         return Ok(text);
     }
@@ -400,6 +400,6 @@ pub(super) fn rouge_options(spec: &RougeSpec) -> Result<rouge::Options, Error> {
     Ok(rouge::Options { kind, tokenizer, stemmer, split_summaries: spec.split_summaries })
 }
 
-fn unknown_value(field: &str, value: i32) -> Error {
+pub(super) fn unknown_value(field: &str, value: i32) -> Error {
     Error::bad_request(field, format!("{value} is none of the values that this enum has"))
 }

@@ -1,5 +1,6 @@
 //! What traces, metrics and events are told of results.
 
+use crate::evaluate::judged::narrow;
 use crate::telemetry::evaluation::Told;
 use crate::wire::v1::evaluate_instances_response::EvaluationResults;
 use crate::wire::v1::*;
@@ -15,6 +16,20 @@ pub(super) fn tell<'r>(results: &'r EvaluationResults, each: &mut dyn FnMut(Told
     macro_rules! grade {
         ($result:expr) => {
             each(Told { score: $result.score, explanation: &$result.explanation, ..Told::default() })
+        };
+    }
+    macro_rules! verdict {
+        ($result:expr, $explanation:expr) => {
+            each(Told {
+                score: $result.score.map(narrow),
+                label: passed($result.passed),
+                explanation: $explanation,
+            })
+        };
+    }
+    macro_rules! verdicts {
+        ($values:expr) => {
+            $values.iter().for_each(|value| verdict!(value, ""))
         };
     }
     macro_rules! comparison {
@@ -73,6 +88,32 @@ pub(super) fn tell<'r>(results: &'r EvaluationResults, each: &mut dyn FnMut(Told
         Results::RubricBasedInstructionFollowingResult(result) => {
             each(Told { score: result.score, ..Told::default() });
         }
+        Results::StringCheckResults(results) => verdicts!(results.string_check_metric_values),
+        Results::TextSimilarityResults(results) => verdicts!(results.text_similarity_metric_values),
+        Results::KeywordMatchResults(results) => verdicts!(results.keyword_match_metric_values),
+        Results::SemanticSimilarityResults(results) => verdicts!(results.semantic_similarity_metric_values),
+        Results::LabelModelResult(result) => verdict!(result, &result.explanation),
+        Results::ScoreModelResult(result) => verdict!(result, &result.explanation),
+        Results::CompareMeaningResult(result) => verdict!(result, &result.explanation),
+        Results::GeneralQualityResult(result) => verdict!(result, ""),
+        Results::MultiGraderResult(result) => each(unjudged(result.score)),
+        Results::SummarizationAccuracyResult(result) => each(unjudged(result.score)),
+        Results::SummarizationAdherenceResult(result) => each(unjudged(result.score)),
+        Results::SummarizationCompletenessResult(result) => each(unjudged(result.score)),
+    }
+}
+
+/// A score and nothing beside it.
+fn unjudged<'r>(score: Option<f64>) -> Told<'r> {
+    Told { score: score.map(narrow), ..Told::default() }
+}
+
+/// Whether a score is enough, in a word.
+fn passed(passed: Option<bool>) -> &'static str {
+    match passed {
+        Some(true) => "pass",
+        Some(false) => "fail",
+        None => "",
     }
 }
 

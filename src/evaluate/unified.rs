@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 
 use futures_util::future::join_all;
-use prost::Message;
 use prost_types::Struct;
 use prost_types::value::Kind as JsonKind;
 
@@ -297,14 +296,7 @@ fn scored(score: Option<f32>) -> MetricResult {
 }
 
 fn failed(error: Error) -> MetricResult {
-    let status = tonic::Status::from(error);
-    // The rich form of a status is google.rpc.Status, which ours equals on the wire.
-    let error = Status::decode(status.details()).unwrap_or_else(|_| Status {
-        code: status.code().into(),
-        message: status.message().to_owned(),
-        ..Default::default()
-    });
-    MetricResult { error: Some(error), ..Default::default() }
+    MetricResult { error: Some(error.into()), ..Default::default() }
 }
 
 /// The answer under evaluation and what it is compared with.

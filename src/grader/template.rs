@@ -32,6 +32,20 @@ pub const MOST_BYTES: usize = 64 << 20;
 /// The most steps that a path may have.
 pub const MOST_STEPS: usize = 128;
 
+/// A part of a rendering.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part<'t> {
+    /// Of the template.
+    Text(&'t str),
+    /// Of the item or the sample.
+    Value {
+        /// Where it was, as written in the template.
+        path: &'t str,
+        /// The value as text.
+        text: Cow<'t, str>,
+    },
+}
+
 /// A text with places for values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
@@ -163,24 +177,60 @@ impl Template {
     /// [`TemplateError::NoValue`] and [`TemplateError::TooLong`].
     pub fn render(&self, item: &Value, sample: &Value) -> Result<String, TemplateError> {
         let mut text = String::new();
-        let mut unread = MOST_BYTES;
+        for part in self.parts(item, sample)? {
+            text.push_str(match &part {
+                Part::Text(text) => text,
+                Part::Value { text, .. } => text,
+            });
+        }
+        Ok(text)
+    }
+
+    /// The same text in parts, for whoever has to tell values from the template.
+    ///
+    /// # Errors
+    /// As [`Template::render`].
+    pub fn parts<'t>(&'t self, item: &'t Value, sample: &'t Value) -> Result<Vec<Part<'t>>, TemplateError> {
+        let mut parts = Vec::with_capacity(self.pieces.len());
+        let (mut unread, mut unwritten) = (MOST_BYTES, MOST_BYTES);
         for piece in &self.pieces {
-            let piece = match piece {
-                Piece::Text(text) => Cow::Borrowed(text.as_str()),
+            let (part, bytes) = match piece {
+                Piece::Text(text) => (Part::Text(text), text.len()),
                 Piece::Placeholder(path) => {
                     let root = match path.root {
                         Root::Item => item,
                         Root::Sample => sample,
                     };
-                    path.text_at(root, &mut unread)?
+                    let text = path.text_at(root, &mut unread)?;
+                    let bytes = text.len();
+                    (Part::Value { path: &path.text, text }, bytes)
                 }
             };
-            if text.len() + piece.len() > MOST_BYTES {
-                return Err(TemplateError::TooLong);
-            }
-            text.push_str(&piece);
+            unwritten = unwritten.checked_sub(bytes).ok_or(TemplateError::TooLong)?;
+            parts.push(part);
         }
-        Ok(text)
+        Ok(parts)
+    }
+
+    /// How many bytes a rendering has at most, when item and sample have `data_bytes` together.
+    pub fn most_bytes(&self, data_bytes: usize) -> usize {
+        self.pieces.iter().fold(0, |bytes: usize, piece| {
+            bytes.saturating_add(match piece {
+                Piece::Text(text) => text.len(),
+                Piece::Placeholder(_) => data_bytes,
+            })
+        })
+    }
+
+    /// Whether a placeholder begins with `sample.` and this name.
+    pub fn reads_of_sample(&self, name: &str) -> bool {
+        self.pieces.iter().any(|piece| match piece {
+            Piece::Text(_) => false,
+            Piece::Placeholder(path) => {
+                path.root == Root::Sample
+                    && matches!(path.steps.first(), Some(Step::Name(first)) if first == name)
+            }
+        })
     }
 }
 

@@ -4,11 +4,16 @@
 //! reply) and the item last, so that the prefix caches of providers work. A caller's template is the user's
 //! turn, with the form of the reply after it: templates name none.
 
+mod conversation;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+pub use conversation::{Message, Piece, Role};
+
+use super::Turn;
 use super::rubric::{Input, Kind, ReferenceUse, Rubric};
 use super::template::{Field, FillError, Filled, MAX_FILLED_BYTES, Markers, Template};
 use super::verdict::{Material, WrittenRubric};
@@ -29,6 +34,7 @@ follows from them.";
 #[derive(Debug, Clone)]
 pub struct Prompt {
     system: String,
+    earlier: Vec<Turn>,
     user: String,
     form_goes: FormGoes,
     markers: Markers,
@@ -148,6 +154,7 @@ impl Prompt {
         }
         Ok(Self {
             system: rules,
+            earlier: Vec::new(),
             user: text,
             form_goes: FormGoes::AfterUser,
             markers,
@@ -180,6 +187,11 @@ impl Prompt {
         }
     }
 
+    /// What was said before the user's last turn, oldest first.
+    pub fn earlier(&self) -> &[Turn] {
+        &self.earlier
+    }
+
     /// The texts that the judge is shown.
     pub fn material(&self) -> &Material {
         &self.material
@@ -207,6 +219,7 @@ impl Prompt {
         let values = sections.iter().map(|section| section.field.text.clone().into_owned()).collect();
         Ok(Self {
             system: rules(rubric, task),
+            earlier: Vec::new(),
             user,
             form_goes: FormGoes::IntoSystem,
             markers,

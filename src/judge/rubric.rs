@@ -45,6 +45,9 @@ pub struct Rubric {
     /// The scores, ascending; pointwise only.
     #[serde(default)]
     pub scale: Vec<Level>,
+    /// Whether numbers between the levels of the scale are scores, too.
+    #[serde(default)]
+    pub between: bool,
     /// The texts of an item, in the order in which the judge sees them.
     pub inputs: Vec<Input>,
     /// When the judge sees the input `reference`.
@@ -143,7 +146,12 @@ pub struct Check {
 impl Rubric {
     /// The scores a judge may give.
     pub fn score_scale(&self) -> Scale {
-        Scale::Levels(self.scale.iter().map(|level| level.value).collect())
+        match (self.scale.first(), self.scale.last()) {
+            (Some(lowest), Some(highest)) if self.between => {
+                Scale::Range { lo: lowest.value, hi: highest.value }
+            }
+            _ => Scale::Levels(self.scale.iter().map(|level| level.value).collect()),
+        }
     }
 
     /// The rubrics that are the same for every item.
@@ -245,6 +253,11 @@ const BUILT_IN: &[(&str, &str)] = built_in![
     "final_response_reference_free_v1",
     "final_response_quality_v1",
     "tool_use_quality_v1",
+    "compare_meaning",
+    "general_quality",
+    "summarization_accuracy",
+    "summarization_adherence",
+    "summarization_completeness",
 ];
 
 /// All rubrics that are known.

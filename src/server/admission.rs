@@ -55,12 +55,13 @@ pub async fn admit(
     request: Request,
     next: Next,
 ) -> Response {
-    let Ok(_call) = Arc::clone(&admission.calls).try_acquire_owned() else {
+    let Ok(call) = Arc::clone(&admission.calls).try_acquire_owned() else {
         return door.refuse(overload(format!(
             "limits.concurrent_requests = {} are reached",
             admission.limits.concurrent_requests
         )));
     };
+    let place = Place { calls: Arc::clone(&admission.calls), _own: Arc::new(call) };
     let held = Held {
         bytes: Arc::clone(&admission.bytes),
         permits: Arc::default(),
@@ -68,6 +69,7 @@ pub async fn admit(
     };
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(held.clone());
+    parts.extensions.insert(place.clone());
     let body = match door {
         Door::Grpc => {
             let packed = parts.headers.get("grpc-encoding").is_some_and(|encoding| encoding == "gzip");
@@ -75,11 +77,28 @@ pub async fn admit(
             Body::new(Measured { inner: body, framing: Framing::default(), unpacker, held: held.clone() })
         }
         // Measured where it is received: it has no prefix that says how long it is.
-        Door::Rest => body,
+        Door::Rest | Door::OpenAi => body,
     };
     let response = next.run(Request::from_parts(parts, body)).await;
     held.release();
+    // A stream has a copy and goes on.
+    drop(place);
     response
+}
+
+/// The place of a call among `limits.concurrent_requests`; an extension of the request. Given back when the last
+/// copy is dropped.
+#[derive(Debug, Clone)]
+pub struct Place {
+    calls: Arc<Semaphore>,
+    _own: Arc<OwnedSemaphorePermit>,
+}
+
+impl Place {
+    /// One more place, if there is one: for a stream that answers several requests at one time.
+    pub(super) fn another(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.calls).try_acquire_owned().ok()
+    }
 }
 
 fn overload(fact: String) -> Error {
@@ -118,7 +137,13 @@ impl Held {
         Ok(())
     }
 
-    fn release(&self) {
+    /// Holds nothing yet, of the same budget: for one request of a stream.
+    pub(super) fn apart(&self) -> Self {
+        Self { bytes: Arc::clone(&self.bytes), permits: Arc::default(), limits: Arc::clone(&self.limits) }
+    }
+
+    /// Gives back all bytes.
+    pub(super) fn release(&self) {
         self.permits.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 

@@ -26,7 +26,24 @@ impl Deadline {
     }
 }
 
-/// Ends the call at its deadline.
+/// How long a stream may take, which its requests reach one by one; an extension of the request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StreamTime {
+    /// When its caller stops waiting for all of it; `None` = never.
+    pub until: Option<Instant>,
+    /// How long the answer to one request may take; `None` = there is no bound.
+    pub each: Option<Duration>,
+}
+
+impl StreamTime {
+    /// When the answer to a request that came in now is due.
+    pub fn of_one(self) -> Option<Instant> {
+        let each = self.each.map(|each| Instant::now() + each);
+        self.until.into_iter().chain(each).min()
+    }
+}
+
+/// Ends the call at its deadline. A stream begins to answer at once and keeps [`StreamTime`] by itself.
 pub async fn keep(
     State((door, limit)): State<(Door, Option<Duration>)>,
     mut request: Request,
@@ -34,12 +51,14 @@ pub async fn keep(
 ) -> Response {
     let asked = match door {
         Door::Grpc => grpc_timeout(request.headers()),
-        Door::Rest => server_timeout(request.headers()),
+        Door::Rest | Door::OpenAi => server_timeout(request.headers()),
     };
     let asked = match asked {
         Ok(asked) => asked,
         Err(error) => return door.refuse(error),
     };
+    let until = asked.map(|asked| Instant::now() + asked);
+    request.extensions_mut().insert(StreamTime { until, each: limit });
     let Some(time) = asked.into_iter().chain(limit).min() else { return next.run(request).await };
     let deadline = Instant::now() + time;
     request.extensions_mut().insert(Deadline(deadline));

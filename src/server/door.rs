@@ -17,8 +17,10 @@ use crate::workers::panic_text;
 pub enum Door {
     /// gRPC and gRPC-Web.
     Grpc,
-    /// JSON over HTTP.
+    /// JSON over HTTP, as Google has it.
     Rest,
+    /// The graders of OpenAI's API.
+    OpenAi,
 }
 
 impl Door {
@@ -27,6 +29,7 @@ impl Door {
         match self {
             Self::Grpc => grpc::refuse(error),
             Self::Rest => rest::refuse(error),
+            Self::OpenAi => rest::graders::refuse(error),
         }
     }
 }

@@ -6,17 +6,21 @@ use axum::response::Response;
 use http::{HeaderMap, Uri, header};
 use prost::Message;
 use tonic::codec::CompressionEncoding;
+use tonic::codegen::BoxStream;
 use tonic::service::Routes;
 use tower::ServiceExt;
 
+use crate::config::Limits;
 use crate::error::{Error, Kind, quoted};
 use crate::server::admission::Held;
 use crate::server::deadline::Deadline;
 use crate::server::service::Service;
+use crate::server::stream;
 use crate::wire::v1::evaluation_service_server::{EvaluationService, EvaluationServiceServer};
 use crate::wire::v1::{
     EvaluateDatasetRequest, EvaluateInstancesRequest, EvaluateInstancesResponse,
-    GenerateInstanceRubricsRequest, GenerateInstanceRubricsResponse, Operation,
+    EvaluateInstancesStreamRequest, EvaluateInstancesStreamResponse, GenerateInstanceRubricsRequest,
+    GenerateInstanceRubricsResponse, Operation,
 };
 
 /// Our own name of the service.
@@ -42,8 +46,10 @@ pub fn google_methods(service: &str) -> &'static [&'static str] {
 }
 
 /// Routes of the evaluation service under all its names.
-pub fn routes(service: Service, request_bytes: usize) -> Router {
-    let service = EvaluationServiceServer::new(Handlers { service })
+pub fn routes(service: Service, limits: &Limits) -> Router {
+    let handlers = Handlers { service, stream_requests: limits.stream_requests };
+    let request_bytes = limits.request_bytes;
+    let service = EvaluationServiceServer::new(handlers)
         .accept_compressed(CompressionEncoding::Gzip)
         .send_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(request_bytes)
@@ -75,6 +81,7 @@ pub fn routes(service: Service, request_bytes: usize) -> Router {
 #[derive(Debug)]
 struct Handlers {
     service: Service,
+    stream_requests: usize,
 }
 
 #[tonic::async_trait]
@@ -89,6 +96,14 @@ impl EvaluationService for Handlers {
         }
         let deadline = Deadline::of(request.extensions());
         Ok(tonic::Response::new(self.service.evaluate_instances(request.into_inner(), deadline).await?))
+    }
+
+    async fn evaluate_instances_stream(
+        &self,
+        request: tonic::Request<tonic::Streaming<EvaluateInstancesStreamRequest>>,
+    ) -> Result<tonic::Response<BoxStream<EvaluateInstancesStreamResponse>>, tonic::Status> {
+        let answers = stream::answer(self.service.clone(), request, self.stream_requests)?;
+        Ok(tonic::Response::new(Box::pin(answers)))
     }
 
     async fn generate_instance_rubrics(

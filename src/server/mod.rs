@@ -17,6 +17,7 @@ pub mod page;
 pub mod probe;
 pub mod rest;
 pub mod service;
+pub mod stream;
 pub mod tls;
 pub mod transcoding;
 mod unpack;
@@ -119,8 +120,8 @@ impl Server {
     }
 }
 
-/// What callers reach: the evaluation service by gRPC under its three names and by REST, health, reflection,
-/// and a page for people.
+/// What callers reach: the evaluation service by gRPC under its three names and by REST, graders of OpenAI's API,
+/// health, reflection, and a page for people.
 fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health, keys: Option<&Keys>) -> Router {
     let Settings { server, limits, .. } = settings;
     let keys_unless = |open: bool| keys.filter(|_| !open);
@@ -131,7 +132,7 @@ fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health, keys
     // One budget for both doors.
     let admission = Admission::new(limits);
 
-    let evaluation = grpc::routes(service.clone(), limits.request_bytes);
+    let evaluation = grpc::routes(service.clone(), limits);
     let mut services = guarded(evaluation, Door::Grpc, settings, &admission, keys).merge(keyed(
         Routes::from(Router::new()).add_service(health.service()).into_axum_router(),
         Door::Grpc,
@@ -145,10 +146,12 @@ fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health, keys
     let services = services.layer(GrpcWebLayer::new());
 
     let origins: Arc<[String]> = server.cors_origins.as_slice().into();
-    let rest = guarded(rest::routes(service, limits), Door::Rest, settings, &admission, keys)
-        .layer(from_fn_with_state(origins, cors::keep_out));
+    let keep_out = from_fn_with_state(origins, cors::keep_out);
+    let graders = rest::graders::routes(service.clone(), limits);
+    let graders = guarded(graders, Door::OpenAi, settings, &admission, keys).layer(keep_out.clone());
+    let rest = guarded(rest::routes(service, limits), Door::Rest, settings, &admission, keys).layer(keep_out);
 
-    let all = services.merge(people).fallback_service(rest);
+    let all = services.merge(people).merge(graders).fallback_service(rest);
     match cors::layer(&server.cors_origins) {
         Some(cors) => all.layer(cors),
         None => all,

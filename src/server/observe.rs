@@ -33,6 +33,11 @@ pub async fn watch(State(door): State<Door>, request: Request, next: Next) -> Re
             route: rest::route(request.uri().path()).unwrap_or(OTHER),
             status: None,
         },
+        Door::OpenAi => What::Http {
+            method: if request.method() == Method::POST { "POST" } else { OTHER },
+            route: rest::graders::route(request.uri().path()),
+            status: None,
+        },
     };
     let span = traces::server(request.headers(), || what.name());
     let mut call = Call { what, span, began: Instant::now(), _open: OpenCall::begin() };

@@ -32,7 +32,9 @@ pub fn document(keyed: Keyed) -> String {
     let mut writer = Writer { comments, schemas: BTreeMap::new(), open: Vec::new(), seen: BTreeSet::new() };
     let mut paths = Map::new();
     for service in pool().services().filter(|service| service.full_name().starts_with(PACKAGE)) {
-        for method in service.methods() {
+        let is_unary =
+            |method: &MethodDescriptor| !method.is_client_streaming() && !method.is_server_streaming();
+        for method in service.methods().filter(is_unary) {
             writer.add_paths(&method, &mut paths);
         }
     }
@@ -54,6 +56,7 @@ pub fn document(keyed: Keyed) -> String {
         }
         paths.insert(path.to_owned(), json!({ "get": operation }));
     }
+    paths.extend(grader_paths());
     writer.close();
     writer.schemas.insert(String::from("Error"), error_schema());
     let mut document = json!({
@@ -70,6 +73,7 @@ pub fn document(keyed: Keyed) -> String {
         "servers": [{ "url": "/" }],
         "tags": [
             { "name": "Evaluation", "description": writer.comment("rapideval.v1.EvaluationService") },
+            { "name": "Graders", "description": "The graders of OpenAI's API, with the conventions of that API." },
             { "name": "About" },
         ],
         "paths": paths,
@@ -117,6 +121,55 @@ fn security_schemes() -> Map<String, Value> {
     };
     let headers = KEY_HEADERS.into_iter().map(header);
     [(String::from("bearer"), bearer)].into_iter().chain(headers).collect()
+}
+
+/// The paths of OpenAI's API. What a grader may hold is that API's to say.
+fn grader_paths() -> Vec<(String, Value)> {
+    let object = || json!({ "type": "object" });
+    let grader = json!({ "grader": { "type": "object", "description": "A grader in OpenAI's JSON." } });
+    let mut run = grader.clone();
+    run["model_sample"] = json!({ "type": "string", "description": "What the model under test said." });
+    run["item"] = json!({ "type": "object", "description": "The row that templates read." });
+    let error = json!({
+        "type": "object",
+        "properties": { "error": {
+            "type": "object",
+            "required": ["message", "type", "param", "code"],
+            "properties": {
+                "message": { "type": "string" },
+                "type": { "type": "string" },
+                "param": { "type": ["string", "null"] },
+                "code": { "type": ["string", "null"] },
+            },
+        } },
+    });
+    let path = |verb: &str, summary: &str, sent: &Value, required: Value, told: &str| {
+        let body = json!({ "type": "object", "required": required, "properties": sent });
+        let operation = json!({
+            "operationId": format!("{verb}Grader"),
+            "summary": summary,
+            "tags": ["Graders"],
+            "requestBody": { "required": true, "content": { "application/json": { "schema": body } } },
+            "responses": {
+                "200": { "description": told, "content": { "application/json": { "schema": object() } } },
+                "default": {
+                    "description": "What went wrong. With `x-should-retry: false` asking again cannot help.",
+                    "content": { "application/json": { "schema": error } },
+                },
+            },
+        });
+        (format!("/v1/fine_tuning/alpha/graders/{verb}"), json!({ "post": operation }))
+    };
+    vec![
+        path(
+            "run",
+            "Grades one output of a model.",
+            &run,
+            json!(["grader", "model_sample"]),
+            "The reward; 0 with a flag in `metadata.errors` where there is none.",
+        ),
+        path("validate", "Checks a grader.", &grader, json!(["grader"]), "The grader, as it came."),
+    ]
 }
 
 fn path_parameter(name: &str, description: &str) -> Value {

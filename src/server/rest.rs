@@ -3,8 +3,11 @@
 //! What a call asks for stands in its path (`target.rs`); the body is the request message in JSON, perhaps
 //! gzipped (`body.rs`); query parameters change at most how enums are written (`query.rs`); errors have
 //! Google's form (`refusal.rs`).
+//!
+//! Beside it the graders of OpenAI's API, with the conventions of that one (`graders.rs`).
 
 mod body;
+pub mod graders;
 mod query;
 mod refusal;
 mod target;

@@ -6,6 +6,9 @@ use tokio::time::Instant;
 
 use crate::error::{Error, Kind};
 use crate::evaluate::Evaluator;
+use crate::evaluate::graders::Run;
+use crate::grader::openai::Named;
+use crate::grader::scope::Scope;
 use crate::wire::v1::{
     EvaluateDatasetRequest, EvaluateInstancesRequest, EvaluateInstancesResponse,
     GenerateInstanceRubricsRequest, GenerateInstanceRubricsResponse, Operation,
@@ -32,6 +35,22 @@ impl Service {
         logged(self.evaluator.evaluate(request, deadline).await)
     }
 
+    /// One row graded, for the graders of OpenAI's API.
+    pub async fn run_grader(
+        &self,
+        grader: &Named,
+        scope: Scope,
+        deadline: Option<Instant>,
+    ) -> Result<Run, Error> {
+        let run = logged(self.evaluator.run_grader(grader, scope, deadline).await)?;
+        for (_, outcome) in &run.parts {
+            if let Err(failure) = outcome {
+                log(&failure.error);
+            }
+        }
+        Ok(run)
+    }
+
     /// Rubrics for a prompt.
     pub async fn generate_instance_rubrics(
         &self,
@@ -51,10 +70,14 @@ impl Service {
 }
 
 fn logged<T>(answer: Result<T, Error>) -> Result<T, Error> {
-    if let Err(error) = &answer
-        && error.kind == Kind::Internal
-    {
-        tracing::error!(source = error.source.as_deref(), "{error}");
+    if let Err(error) = &answer {
+        log(error);
     }
     answer
+}
+
+fn log(error: &Error) {
+    if error.kind == Kind::Internal {
+        tracing::error!(source = error.source.as_deref(), "{error}");
+    }
 }

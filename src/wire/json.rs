@@ -14,6 +14,7 @@ mod fault;
 mod feed;
 mod lexer;
 mod tree;
+mod values;
 
 use std::sync::LazyLock;
 
@@ -24,6 +25,8 @@ use prost_reflect::{
 
 use crate::error::Error;
 use crate::wire::DESCRIPTORS;
+
+pub use values::object;
 
 /// The file of `google.rpc.BadRequest` and its like, as tonic-types names it.
 const ERROR_DETAILS: &str = "error_details.proto";

@@ -2,6 +2,8 @@
 
 pub mod json;
 
+use prost::Message;
+
 use crate::error::Error;
 use v1::part::Data;
 
@@ -23,6 +25,18 @@ pub const MAX_PARTS: usize = 1_000_000;
 /// The field's value, or INVALID_ARGUMENT that names the field. Present but empty is a value.
 pub fn required<T>(value: Option<T>, field: &str) -> Result<T, Error> {
     value.ok_or_else(|| Error::bad_request(field, "is required and not set"))
+}
+
+impl From<Error> for v1::Status {
+    fn from(error: Error) -> Self {
+        let status = tonic::Status::from(error);
+        // The rich form of a status is google.rpc.Status, which ours equals on the wire.
+        Self::decode(status.details()).unwrap_or_else(|_| Self {
+            code: status.code().into(),
+            message: status.message().to_owned(),
+            ..Default::default()
+        })
+    }
 }
 
 /// The text of a part, when it is text.
@@ -74,4 +88,5 @@ pairs!(
     ToolNameMatchInstance,
     ToolParameterKeyMatchInstance,
     ToolParameterKvMatchInstance,
+    SemanticSimilarityInstance,
 );

@@ -86,6 +86,7 @@ impl World {
         let Settings { limits, server, judge, .. } = &self.settings;
         let roster = self.settings.roster().unwrap();
         let evaluator = Evaluator::start(limits.clone(), server.workers, roster, judge.clone()).unwrap();
+        let evaluator = evaluator.with_synonyms(self.settings.wordnet().unwrap());
         let server = Server::bind(self.settings, Arc::new(evaluator)).await.unwrap();
         let (address, admin) = (server.address().unwrap(), server.admin_address());
         let stop = CancellationToken::new();

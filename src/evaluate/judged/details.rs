@@ -33,6 +33,18 @@ impl Asking<'_> {
         self.of_samples(grade, |score| (score.to_string(), Some(narrow(*score))))
     }
 
+    /// Each sample of a label, given by its index, when the caller wants to see them.
+    pub(crate) fn details_of_label(&self, grade: &Grade<f64>, labels: &[String]) -> Option<JudgeDetails> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is an index of the list"
+        )]
+        let label = |index: &f64| labels.get(*index as usize).cloned().unwrap_or_default();
+        let details = self.of_samples(grade, |index| (label(index), None));
+        details.map(|details| JudgeDetails { mean_score: None, ..details })
+    }
+
     /// Each sample of a comparison, when the caller wants to see them.
     pub(crate) fn details_of_choice(&self, grade: &Grade<Choice>) -> Option<JudgeDetails> {
         self.of_samples(grade, |vote| (choice(*vote).as_str_name().to_owned(), None))

@@ -35,7 +35,8 @@ impl Texts {
         }
     }
 
-    fn of(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+    /// These texts under these names.
+    pub(crate) fn of(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         Self(Value::Object(pairs.into_iter().map(|(name, text)| (name, Value::String(text))).collect()))
     }
 

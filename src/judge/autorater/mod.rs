@@ -177,7 +177,7 @@ pub async fn grade_steps<J: Judge>(
     let reading = Steps { result: result.clone() };
     let asked = Asked { judge, reading: &reading, samples, orders: Orders::One(prompt) };
     match result {
-        Graded::Number(_) => {
+        Graded::Number(_) | Graded::Clamped { .. } => {
             let mut grade = asked.grade(|score, _| *score, consensus::scores).await?;
             grade.mean_score = consensus::mean(&votes(&grade.samples));
             Ok(grade)
@@ -260,7 +260,7 @@ pub async fn ask_raw<J: Judge>(
     let planned = samples.planned();
     let (system, user) = prompt.with_form("");
     let replies = join_all((0..planned).map(|index| {
-        let question = question(&system, &user, ReplyForm::Text, samples, index);
+        let question = question(prompt, (&system, &user), ReplyForm::Text, samples, index);
         async move { judge.ask(&question).await }
     }))
     .await;
@@ -299,7 +299,7 @@ async fn read_out<J: Judge>(
 ) -> Result<Grade<f64>, Spent> {
     let labels = labels_of(levels).ok_or_else(Spent::default)?;
     let (system, user) = prompt.with_bare_score(&labels);
-    let question = question(&system, &user, ReplyForm::Label { labels }, samples, 0);
+    let question = question(prompt, (&system, &user), ReplyForm::Label { labels }, samples, 0);
     let reply = judge.ask(&question).await.map_err(|_| Spent { asks: 1, ..Spent::default() })?;
     let weighted =
         weighted_score(&reply.alternatives, levels).ok_or(Spent { usage: reply.usage, asks: 1 })?;
@@ -321,14 +321,21 @@ async fn read_out<J: Judge>(
     })
 }
 
-/// A question of one turn.
-fn question(system: &str, user: &str, form: ReplyForm, samples: &Samples, index: usize) -> Question {
+/// A question: what the prompt has before its last turn, the system text, and that turn.
+fn question(
+    prompt: &Prompt,
+    (system, user): (&str, &str),
+    form: ReplyForm,
+    samples: &Samples,
+    index: usize,
+) -> Question {
+    let last = Turn { speaker: Speaker::User, text: user.to_owned() };
     let mut sampling = samples.sampling.clone();
     let sample = u32::try_from(index).unwrap_or(u32::MAX);
     sampling.seed = sampling.seed.map(|seed| seed.wrapping_add(i64::from(sample)));
     Question {
         system: system.to_owned(),
-        turns: vec![Turn { speaker: Speaker::User, text: user.to_owned() }],
+        turns: prompt.earlier().iter().cloned().chain([last]).collect(),
         form,
         sampling,
         sample,
@@ -410,7 +417,7 @@ impl<J: Judge, R: Reading> Asked<'_, J, R> {
         let (prompt, flipped) = self.orders.of_sample(index, self.samples.flip);
         let form = self.reading.instructions();
         let (system, user) = prompt.with_form(&form);
-        let question = question(&system, &user, self.reading.form(), self.samples, index);
+        let question = question(prompt, (&system, &user), self.reading.form(), self.samples, index);
         take_sample(Call {
             judge: self.judge,
             reading: self.reading,

@@ -34,6 +34,15 @@ pub struct RubricGrade {
     pub usage: Usage,
 }
 
+impl RubricGrade {
+    /// The share of rubrics that are satisfied, in per cent; `None` when there are none to satisfy.
+    pub fn per_cent(&self) -> Option<f64> {
+        let satisfied = self.verdicts.iter().filter(|verdict| verdict.satisfied).count();
+        #[expect(clippy::cast_precision_loss, reason = "rubrics are counted in tens")]
+        self.score.map(|_| satisfied as f64 * 100.0 / self.verdicts.len() as f64)
+    }
+}
+
 /// Asks once for rubrics; there is no majority among lists.
 ///
 /// # Errors
@@ -127,6 +136,6 @@ async fn one<J: Judge, R: Reading>(
     index: usize,
 ) -> Sample<R::Value> {
     let (system, user) = prompt.with_form(&reading.instructions());
-    let question = question(&system, &user, reading.form(), samples, index);
+    let question = question(prompt, (&system, &user), reading.form(), samples, index);
     take_sample(Call { judge, reading, material: prompt.material(), question, flipped: false }).await
 }

@@ -147,7 +147,7 @@ pub(super) fn one_of(value: &Value, labels: &[String]) -> Result<usize, String> 
 }
 
 /// The label that a text is: to the letter, or else the only one that differs in letter case and marks around.
-fn index_of(text: &str, labels: &[String]) -> Option<usize> {
+pub(super) fn index_of(text: &str, labels: &[String]) -> Option<usize> {
     if let Some(exact) = labels.iter().position(|label| label == text) {
         return Some(exact);
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::choice::one_of;
-use super::score::{Scale, on_scale};
+use super::choice::{index_of, one_of};
+use super::score::{Scale, bare_number, number_of, on_scale};
 use super::{Reading, json_form, member, object_schema};
 use crate::judge::ReplyForm;
 
@@ -12,13 +12,20 @@ use crate::judge::ReplyForm;
 pub enum Graded {
     /// A number; the value is that number.
     Number(Scale),
+    /// A number; what is beyond one of these two counts as that one, as in the hosted graders.
+    Clamped {
+        /// The lowest value.
+        lo: f64,
+        /// The highest value.
+        hi: f64,
+    },
     /// One of these labels; the value is its index.
     Label(Vec<String>),
 }
 
 /// Asks for `{steps: [{description, conclusion}], result}`.
 ///
-/// A result outside of the scale is no verdict here; a grader that clamps asks with [`Scale::Open`] and clamps.
+/// A result outside of a scale is no verdict; only [`Graded::Clamped`] moves it to the nearer end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steps {
     /// What the result may be.
@@ -33,7 +40,7 @@ impl Reading for Steps {
         let text = || json!({"type": "string"});
         let step = object_schema(vec![("description", text()), ("conclusion", text())]);
         let result = match &self.result {
-            Graded::Number(_) => json!({"type": "number"}),
+            Graded::Number(_) | Graded::Clamped { .. } => json!({"type": "number"}),
             Graded::Label(labels) => json!({"type": "string", "enum": labels}),
         };
         json_form("grade", vec![("steps", json!({"type": "array", "items": step})), ("result", result)])
@@ -46,6 +53,7 @@ impl Reading for Steps {
                 Some((lo, hi)) => format!("the score, a number from {lo} to {hi}"),
                 None => "the score, a number".to_owned(),
             },
+            Graded::Clamped { lo, hi } => format!("the score, a number from {lo} to {hi}"),
             Graded::Label(labels) => format!("one of {}", json!(labels)),
         };
         format!(
@@ -58,7 +66,7 @@ impl Reading for Steps {
 
     fn keys(&self) -> &'static [&'static str] {
         match self.result {
-            Graded::Number(_) => &["result", "score"],
+            Graded::Number(_) | Graded::Clamped { .. } => &["result", "score"],
             Graded::Label(_) => &["result", "label"],
         }
     }
@@ -67,8 +75,22 @@ impl Reading for Steps {
         let value = member(object, self.keys())?.ok_or("there is no result in the reply")?;
         match &self.result {
             Graded::Number(scale) => on_scale(value, scale),
+            Graded::Clamped { lo, hi } => {
+                number_of(value, &Scale::Range { lo: *lo, hi: *hi }).map(|number| number.clamp(*lo, *hi))
+            }
             #[expect(clippy::cast_precision_loss, reason = "a request has far fewer labels than 2^53")]
             Graded::Label(labels) => one_of(value, labels).map(|index| index as f64),
+        }
+    }
+
+    fn read_bare(&self, text: &str) -> Option<f64> {
+        match &self.result {
+            Graded::Number(scale) => bare_number(text, scale).filter(|number| scale.admits(*number)),
+            Graded::Clamped { lo, hi } => {
+                bare_number(text, &Scale::Range { lo: *lo, hi: *hi }).map(|number| number.clamp(*lo, *hi))
+            }
+            #[expect(clippy::cast_precision_loss, reason = "a request has far fewer labels than 2^53")]
+            Graded::Label(labels) => index_of(text, labels).map(|index| index as f64),
         }
     }
 

@@ -97,27 +97,30 @@ impl Reading for Score {
     }
 
     fn read_bare(&self, text: &str) -> Option<f64> {
-        number_in(text, &self.scale).filter(|number| self.scale.admits(*number))
+        bare_number(text, &self.scale).filter(|number| self.scale.admits(*number))
     }
 }
 
 /// The number that `value` is, when it is on the scale.
 pub(super) fn on_scale(value: &Value, scale: &Scale) -> Result<f64, String> {
-    let number = match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => number_in(text, scale),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-    };
-    let said = || shorten(&value.to_string(), 40);
-    match number {
-        None => Err(format!("the score {} is no number", said())),
-        Some(number) if scale.admits(number) => Ok(number),
-        Some(_) => Err(format!("the score {} is not {}", said(), scale.in_words())),
+    match number_of(value, scale)? {
+        number if scale.admits(number) => Ok(number),
+        _ => Err(format!("the score {} is not {}", shorten(&value.to_string(), 40), scale.in_words())),
     }
 }
 
+/// The number that `value` is, on the scale or not.
+pub(super) fn number_of(value: &Value, scale: &Scale) -> Result<f64, String> {
+    let number = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => bare_number(text, scale),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    number.ok_or_else(|| format!("the score {} is no number", shorten(&value.to_string(), 40)))
+}
+
 /// The number that a text is: `4`, `-1`, `4/5`, `4 out of 5`, `Score: 4`.
-fn number_in(text: &str, scale: &Scale) -> Option<f64> {
+pub(super) fn bare_number(text: &str, scale: &Scale) -> Option<f64> {
     let text = tidy(text).trim_matches(|c: char| matches!(c, '*' | '`' | '"' | '\'') || c.is_whitespace());
     let number = match text.split_once([':', '=']) {
         Some((word, number))

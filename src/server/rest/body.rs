@@ -85,15 +85,31 @@ pub(super) async fn read<Q>(body: Bytes, packing: Packing, held: Held, limit: us
 where
     Q: Message + Name + Default + 'static,
 {
+    read_with(body, packing, held, limit, |text, held| {
+        if text.is_empty() {
+            return Ok(Q::default());
+        }
+        let document = Document::parse::<Q>(text)?;
+        held.grow_to(text.len().saturating_add(document.memory_bytes()))?;
+        document.into_message()
+    })
+    .await
+}
+
+/// What `parse` makes of the text of a body.
+pub(super) async fn read_with<T: Send + 'static>(
+    body: Bytes,
+    packing: Packing,
+    held: Held,
+    limit: usize,
+    parse: impl FnOnce(&str, &Held) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
     let large = packing != Packing::None || body.len() >= READ_ELSEWHERE_FROM_BYTES;
     off_the_loop(large, move || {
         let body = match packing {
             Packing::None => body,
             Packing::Gzip => unpack(&body, &held, limit)?,
         };
-        if body.is_empty() {
-            return Ok(Q::default());
-        }
         let text = std::str::from_utf8(&body).map_err(|error| {
             Error::bad_request(
                 "",
@@ -103,9 +119,7 @@ where
                 ),
             )
         })?;
-        let document = Document::parse::<Q>(text)?;
-        held.grow_to(body.len().saturating_add(document.memory_bytes()))?;
-        document.into_message()
+        parse(text, &held)
     })
     .await
 }
