@@ -82,12 +82,11 @@ impl<J: Judge> Pool<J> {
         let is_alone = self.members.len() == 1;
         let ready = self.members.iter().filter_map(|member| {
             let fits = is_alone || !std::ptr::eq(member, asked);
-            match member.standing(now, estimate.total(), 1.0, false) {
-                Standing::Ready { load } if fits && !question.failed_at.contains(&member.terms.name) => {
-                    Some((member.terms.priority, load, member))
-                }
-                _ => None,
-            }
+            let Standing::Ready { load } = member.standing(now, estimate.total(), 1.0, false) else {
+                return None;
+            };
+            let fits = fits && !question.failed_at.contains(&member.terms.name);
+            fits.then_some((member.terms.priority, load, member))
         });
         let (_, _, member) =
             ready.min_by(|(a, left, _), (b, right, _)| a.cmp(b).then(left.total_cmp(right)))?;

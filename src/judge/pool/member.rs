@@ -85,11 +85,11 @@ impl End<'_> {
         match self {
             Self::Answered(usage) => usage,
             Self::Abandoned => estimate,
-            Self::Failed(error) => match error.kind {
+            Self::Failed(error) => {
+                let is_late = matches!(error.kind, JudgeErrorKind::TimedOut | JudgeErrorKind::OutOfTime);
                 // It may have been answered all the same, too late for us.
-                JudgeErrorKind::TimedOut | JudgeErrorKind::OutOfTime if error.attempts > 0 => estimate,
-                _ => Usage::default(),
-            },
+                if is_late && error.attempts > 0 { estimate } else { Usage::default() }
+            }
         }
     }
 }
@@ -181,29 +181,23 @@ impl<J> Member<J> {
                 state.latency.at_least(now, took);
                 state.health.abandoned();
             }
-            End::Failed(error) => match error.kind {
-                JudgeErrorKind::Throttled => {
+            End::Failed(error) => {
+                if matches!(error.kind, JudgeErrorKind::TimedOut | JudgeErrorKind::OutOfTime) {
+                    state.latency.at_least(now, took);
+                } else {
                     state.rate.settle(now, sent.reserved, 0);
+                }
+                if error.kind == JudgeErrorKind::Throttled {
                     state.rate.refused(now, sent.at, error.retry_after);
                     state.health.abandoned();
-                }
-                JudgeErrorKind::OutOfTime => {
-                    state.latency.at_least(now, took);
+                } else if error.kind == JudgeErrorKind::OutOfTime {
                     state.health.abandoned();
-                }
-                kind if is_the_endpoints_fault(kind) => {
-                    if kind == JudgeErrorKind::TimedOut {
-                        state.latency.at_least(now, took);
-                    } else {
-                        state.rate.settle(now, sent.reserved, 0);
-                    }
-                    state.health.failed(now, kind, rand::random());
-                }
-                _ => {
-                    state.rate.settle(now, sent.reserved, 0);
+                } else if is_the_endpoints_fault(error.kind) {
+                    state.health.failed(now, error.kind, rand::random());
+                } else {
                     state.health.answered();
                 }
-            },
+            }
         }
     }
 }

@@ -223,10 +223,12 @@ impl<J: Judge> Pool<J> {
             }
             Err(mut error) => {
                 place.end(End::Failed(&error));
-                self.counters.count(match error.kind {
-                    JudgeErrorKind::Throttled => Event::Throttled,
-                    JudgeErrorKind::OutOfTime => Event::Abandoned,
-                    _ => Event::Failed,
+                self.counters.count(if error.kind == JudgeErrorKind::Throttled {
+                    Event::Throttled
+                } else if error.kind == JudgeErrorKind::OutOfTime {
+                    Event::Abandoned
+                } else {
+                    Event::Failed
                 });
                 let helps = error.is_transient() || health::is_the_endpoints_fault(error.kind);
                 error.elsewhere = helps && self.has_another(member, question);
@@ -273,18 +275,14 @@ fn choose_among<'p, J>(
     able.retain(|(_, standing)| !matches!(standing, Standing::Down | Standing::Throttled));
     let best = able.iter().map(|(member, _)| rank(member)).min()?;
     able.retain(|(member, _)| rank(member) == best);
-    let load = |standing: &Standing| match standing {
-        Standing::Ready { load } => Some(*load),
-        _ => None,
-    };
+    let load = |standing: &Standing| if let Standing::Ready { load } = standing { Some(*load) } else { None };
     let ready = able.iter().filter_map(|(member, standing)| Some((load(standing)?, *member)));
     if let Some((_, member)) = ready.min_by(|(a, _), (b, _)| a.total_cmp(b)) {
         return Some(Choice::Ask(member));
     }
-    let paced = able.iter().filter_map(|(_, standing)| match standing {
-        Standing::Paced(at) => Some(*at),
-        _ => None,
-    });
+    let paced = able
+        .iter()
+        .filter_map(|(_, standing)| if let Standing::Paced(at) = standing { Some(*at) } else { None });
     let place = able.iter().any(|(_, standing)| matches!(standing, Standing::Full));
     Some(Choice::Wait(Wait { place, until: paced.min() }))
 }
