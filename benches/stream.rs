@@ -1,8 +1,8 @@
 //! A hundred thousand small mixed requests by one stream, and the same ones call by call, from one client on one
 //! connection.
 //!
-//! `cargo bench --bench stream` starts the binary as a process of its own, checks every answer, and prints requests
-//! per second and the resident memory of the service along the way.
+//! `cargo bench --bench stream` starts the binary as a process of its own (`-- FILE` another one), checks every answer,
+//! and prints requests per second and the resident memory of the service along the way.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -67,7 +67,8 @@ struct Service {
 
 impl Service {
     fn start() -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_rapid-eval"))
+        let named = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+        let mut child = Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_rapid-eval").to_owned()))
             .args(["--listen", "127.0.0.1:0", "--admin-listen", "off"])
             .stderr(Stdio::piped())
             .spawn()
