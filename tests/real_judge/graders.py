@@ -76,7 +76,7 @@ def scored(client, items: list, ask) -> list[float]:
         return list(pool.map(one, items))
 
 
-def asked(client, arm: str, module: str, message: str, fields: dict, tokens: int = 300):
+def asked(client, arm: str, module: str, message: str, fields: dict, tokens: int = 600):
     made = getattr(importlib.import_module(f"rapideval.v1.{module}_pb2"), message)()
     return client.ask(samples=1, temperature=0.0, tokens=tokens, **{arm: ParseDict(fields, made)})
 
