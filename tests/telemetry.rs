@@ -10,7 +10,8 @@ use ::http::Request as HttpRequest;
 use bytes::Bytes;
 use http_body_util::Full;
 use rapid_eval::telemetry::names::{self, metric};
-use rapid_eval::wire::v1::EvaluateInstancesResponse;
+use rapid_eval::wire::v1::evaluation_service_client::EvaluationServiceClient;
+use rapid_eval::wire::v1::{EvaluateInstancesResponse, EvaluateInstancesStreamRequest};
 use serde_json::{Value, json};
 use tonic::Request;
 use world::collector::{Collector, attribute, tree};
@@ -191,6 +192,33 @@ async fn rest_is_traced_too_and_exported_by_http() {
         .collect();
     assert!(errors.contains(&String::from("INVALID_ARGUMENT")), "{errors:?}");
     assert!(collector.by_http() >= 2);
+}
+
+#[tokio::test]
+async fn each_request_of_a_stream_has_a_span_of_its_own() {
+    let collector = Collector::start().await;
+    let process = start(&[], &collector.environment("grpc"), None);
+    let matching = json!({"exact_match_input": {"instances": [{"prediction": "a", "reference": "a"}]}});
+    let items = [("1", Some(message(&matching))), ("2", Some(message(&matching))), ("3", None)]
+        .map(|(id, request)| EvaluateInstancesStreamRequest { id: String::from(id), request });
+    let mut call = Request::new(tokio_stream::iter(items));
+    call.metadata_mut().insert("traceparent", traceparent().parse().unwrap());
+    let mut client = EvaluationServiceClient::connect(format!("http://{}", process.address)).await.unwrap();
+    let mut answers = client.evaluate_instances_stream(call).await.unwrap().into_inner();
+    let mut answered = 0;
+    while answers.message().await.unwrap().is_some() {
+        answered += 1;
+    }
+    assert_eq!(answered, 3);
+    let spans = collector.spans(5).await;
+    assert_eq!(
+        tree(&spans, &unhex(CALLER), &["eval.outcome"]),
+        "rapideval.v1.EvaluationService/EvaluateInstancesStream\n  \
+           EvaluateInstancesStream item\n    \
+             evaluate exact_match eval.outcome=OK\n  \
+           EvaluateInstancesStream item\n    \
+             evaluate exact_match eval.outcome=OK\n"
+    );
 }
 
 #[tokio::test]

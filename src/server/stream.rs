@@ -23,6 +23,7 @@ use crate::judge::caller::Caller;
 use crate::server::admission::{Held, Place};
 use crate::server::deadline::StreamTime;
 use crate::server::service::Service;
+use crate::telemetry::{names, traces};
 use crate::wire::required;
 use crate::wire::v1::evaluate_instances_stream_response::Outcome;
 use crate::wire::v1::{
@@ -113,6 +114,7 @@ impl Stream {
                     (Err(error), _) | (Ok(()), Err(error)) => Err(error),
                     (Ok(()), Ok(request)) => {
                         let answer = Box::pin(caller.on_behalf(service.evaluate_instances(request, due)));
+                        let context = traces::under(context, names::STREAM_ITEM);
                         within(due, answer.with_context(context)).await
                     }
                 };

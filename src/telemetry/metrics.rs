@@ -1,6 +1,6 @@
 //! Metrics: the instruments, and their text for Prometheus.
 //!
-//! Until [`install`] each function here looks at one atomic and returns. Every label has few values, whatever
+//! Until `install` each function here looks at one atomic and returns. Every label has few values, whatever
 //! callers send: names of metrics and judges are the configured ones, methods and routes the known ones.
 //! The SDK has no exemplars yet, so neither have these.
 

@@ -117,6 +117,9 @@ pub mod attribute {
 /// The value of a label that a caller could make up.
 pub const OTHER: &str = "_OTHER";
 
+/// The span of one request of a stream.
+pub const STREAM_ITEM: &str = "EvaluateInstancesStream item";
+
 /// The event of one result.
 pub const EVALUATION_RESULT: &str = "gen_ai.evaluation.result";
 

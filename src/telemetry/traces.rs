@@ -44,6 +44,17 @@ pub(crate) fn child(name: impl FnOnce() -> String, kind: SpanKind) -> Option<Con
     })
 }
 
+/// A span under `parent` if that is recorded, otherwise `parent`.
+pub(crate) fn under(parent: Context, name: &'static str) -> Context {
+    match TRACER.get() {
+        Some(tracer) if parent.span().is_recording() => {
+            let span = tracer.build_with_context(builder(Cow::Borrowed(name), SpanKind::Internal), &parent);
+            parent.with_span(span)
+        }
+        _ => parent,
+    }
+}
+
 fn builder(name: Cow<'static, str>, kind: SpanKind) -> SpanBuilder {
     SpanBuilder::from_name(name).with_kind(kind)
 }
