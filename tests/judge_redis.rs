@@ -159,3 +159,25 @@ async fn no_request_is_lost_when_redis_dies_and_comes_back() {
         sleep(Duration::from_millis(20)).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_together_keep_to_one_rate() {
+    let Some(redis) = Redis::start() else { return };
+    let judge = judge().await;
+    // Ten a second, ten at once.
+    let config = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("one_rate.toml");
+    let text = format!(
+        "[[judges]]\nprovider = \"openai\"\nmodel = \"stub\"\nbase_url = \"http://{}/v1\"\nrequests_per_minute = 600\n\
+         [judge]\nsampling_count = 1\n[judge.cache]\nredis_url = \"{}\"\nredis_timeout_ms = 20000\n",
+        judge.address,
+        redis.url()
+    );
+    std::fs::write(&config, text).unwrap();
+    let start = || Process::start_with(&["--config", config.to_str().unwrap()], &[]);
+    let (one, other) = (start(), start());
+    let began = Instant::now();
+    tokio::join!(ask(&one, 0..25), ask(&other, 25..50));
+    // 50 less the ten at once, at ten a second. Each on its own would have needed a second and a half.
+    assert!(began.elapsed() >= Duration::from_millis(3900), "{:?}", began.elapsed());
+    assert_eq!(judge.calls(), 50);
+}

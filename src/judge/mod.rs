@@ -11,6 +11,7 @@
 //! | `pool/` | several endpoints as one judge: which is asked, when, and who waits |
 //! | `cache/` | equal questions asked once: in flight, in memory, in Redis |
 //! | `caller.rs` | on whose behalf a judge is asked |
+//! | `shared.rs` | the Redis that processes share, on which nothing depends |
 //! | `counters.rs` | what a judge has cost and how it fared, as plain numbers |
 //! | `roster.rs` | all judges by name, and the rubrics to ask with |
 //! | `stack.rs` | from settings to a judge: which layers, in which order |
@@ -38,6 +39,7 @@ pub mod roster;
 pub mod rubric;
 pub mod secret;
 pub mod settings;
+mod shared;
 pub mod stack;
 pub mod template;
 pub mod verdict;

@@ -81,8 +81,12 @@ fn build(
     // Waiting in line is not the endpoint's time, and a pause before asking again keeps no place: the pool, which has
     // the line, stands between the two. Nothing else retries. What is kept takes no place and no attempt, and what is
     // shared in flight is shared with all its attempts, so keeping is outermost.
-    let house =
-        House { max_tokens: settings.max_tokens, budget: Budget::new(settings), hedge: settings.hedge };
+    let house = House {
+        max_tokens: settings.max_tokens,
+        budget: Budget::new(settings),
+        hedge: settings.hedge,
+        shared: store.as_ref().and_then(|store| Some((store.link()?.clone(), settings.name.clone()))),
+    };
     let judge = Pool::new(endpoints, house, Arc::clone(&counters));
     let judge = Retry::new(judge, settings.attempts, Arc::clone(&counters));
     let judge = Cached::new(judge, Identity::of(settings), store, Arc::clone(&counters));

@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::counters::{Counters, Event};
 use super::secret::Secret;
+use super::shared::Link;
 use super::{Judge, JudgeError, JudgeErrorKind, Question, Reply, Reuse, Source, Usage};
 use crate::telemetry;
 use flight::Flights;
@@ -63,7 +64,15 @@ impl CacheSettings {
         if self.redis_timeout_ms == 0 {
             return Err(String::from("judge.cache.redis_timeout_ms: must be at least 1"));
         }
-        Shared::open(self).map(|_| ()).map_err(|what| format!("judge.cache.redis_url: {what}"))
+        self.link().map(|_| ())
+    }
+
+    /// The way to Redis, if there is one.
+    fn link(&self) -> Result<Option<Link>, String> {
+        let url = self.redis_url.expose();
+        let time_limit = Duration::from_millis(self.redis_timeout_ms);
+        let link = (!url.is_empty()).then(|| Link::open(url, time_limit)).transpose();
+        link.map_err(|what| format!("judge.cache.redis_url: {what}"))
     }
 }
 
@@ -72,6 +81,7 @@ impl CacheSettings {
 pub struct Store {
     memory: Option<moka::sync::Cache<Key, Arc<Reply>>>,
     shared: Option<Shared>,
+    link: Option<Link>,
 }
 
 impl Store {
@@ -89,8 +99,14 @@ impl Store {
                 .time_to_live(ttl)
                 .build()
         });
-        let shared = Shared::open(settings).map_err(|what| format!("judge.cache.redis_url: {what}"))?;
-        Ok(Self { memory, shared: shared.filter(|_| !ttl.is_zero()) })
+        let link = settings.link()?;
+        let shared = link.clone().filter(|_| !ttl.is_zero()).map(|link| Shared::new(link, ttl));
+        Ok(Self { memory, shared, link })
+    }
+
+    /// The store that processes share, for what else they share.
+    pub(crate) fn link(&self) -> Option<&Link> {
+        self.link.as_ref()
     }
 
     fn remembered(&self, key: &Key) -> Option<Reply> {

@@ -81,10 +81,10 @@ impl<J: Judge> Pool<J> {
         let estimate = self.estimate(question);
         let is_alone = self.members.len() == 1;
         let ready = self.members.iter().filter_map(|member| {
-            let fits = is_alone || !std::ptr::eq(member, asked);
-            let Standing::Ready { load } = member.standing(now, estimate.total(), 1.0, false) else {
-                return None;
-            };
+            // A claim on what is shared with other processes would have to be waited for.
+            let fits = member.quota.is_none() && (is_alone || !std::ptr::eq(member, asked));
+            let standing = member.standing(now, estimate.total(), 1.0, false);
+            let Standing::Ready { load } = standing else { return None };
             let fits = fits && !question.failed_at.contains(&member.terms.name);
             fits.then_some((member.terms.priority, load, member))
         });

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::health::{Advice, Health, is_the_endpoints_fault};
 use super::latency::Latency;
+use super::quota::Quota;
 use super::rate::Rate;
 use crate::judge::{JudgeError, JudgeErrorKind, Usage};
 
@@ -42,6 +43,8 @@ impl Default for Terms {
 pub(super) struct Member<J> {
     pub(super) judge: J,
     pub(super) terms: Terms,
+    /// What it shares of its limits with other processes.
+    pub(super) quota: Option<Quota>,
     state: Mutex<State>,
 }
 
@@ -86,9 +89,9 @@ impl End<'_> {
             Self::Answered(usage) => usage,
             Self::Abandoned => estimate,
             Self::Failed(error) => {
-                let is_late = matches!(error.kind, JudgeErrorKind::TimedOut | JudgeErrorKind::OutOfTime);
                 // It may have been answered all the same, too late for us.
-                if is_late && error.attempts > 0 { estimate } else { Usage::default() }
+                let too_late = matches!(error.kind, JudgeErrorKind::TimedOut | JudgeErrorKind::OutOfTime);
+                if too_late && error.attempts > 0 { estimate } else { Usage::default() }
             }
         }
     }
@@ -102,10 +105,10 @@ pub(super) struct Sent {
 }
 
 impl<J> Member<J> {
-    pub(super) fn new(judge: J, terms: Terms) -> Self {
+    pub(super) fn new(judge: J, terms: Terms, quota: Option<Quota>) -> Self {
         let rate = Rate::new(terms.requests_per_minute, terms.tokens_per_minute, Instant::now());
         let state = State { open: 0, rate, health: Health::default(), latency: Latency::default() };
-        Self { judge, terms, state: Mutex::new(state) }
+        Self { judge, terms, quota, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -133,6 +136,11 @@ impl<J> Member<J> {
                 Standing::Ready { load: pace * f64::from(state.open + 1) }
             }
         }
+    }
+
+    /// Other processes have used up what they share with this one.
+    pub(super) fn hold(&self, until: Instant) {
+        self.state().rate.hold(until);
     }
 
     /// Until when it wants to be left alone.
@@ -182,22 +190,28 @@ impl<J> Member<J> {
                 state.health.abandoned();
             }
             End::Failed(error) => {
-                if matches!(error.kind, JudgeErrorKind::TimedOut | JudgeErrorKind::OutOfTime) {
-                    state.latency.at_least(now, took);
-                } else {
-                    state.rate.settle(now, sent.reserved, 0);
-                }
-                if error.kind == JudgeErrorKind::Throttled {
-                    state.rate.refused(now, sent.at, error.retry_after);
-                    state.health.abandoned();
-                } else if error.kind == JudgeErrorKind::OutOfTime {
-                    state.health.abandoned();
-                } else if is_the_endpoints_fault(error.kind) {
-                    state.health.failed(now, error.kind, rand::random());
-                } else {
-                    state.health.answered();
-                }
+                let estimate = Usage { input_tokens: sent.reserved, ..Usage::default() };
+                state.rate.settle(now, sent.reserved, end.charge(estimate).total());
+                state.fail(now, took, sent, error);
             }
+        }
+    }
+}
+
+impl State {
+    fn fail(&mut self, now: Instant, took: Duration, sent: Sent, error: &JudgeError) {
+        if matches!(error.kind, JudgeErrorKind::TimedOut | JudgeErrorKind::OutOfTime) {
+            self.latency.at_least(now, took);
+        }
+        if error.kind == JudgeErrorKind::Throttled {
+            self.rate.refused(now, sent.at, error.retry_after);
+            self.health.abandoned();
+        } else if error.kind == JudgeErrorKind::OutOfTime {
+            self.health.abandoned();
+        } else if is_the_endpoints_fault(error.kind) {
+            self.health.failed(now, error.kind, rand::random());
+        } else {
+            self.health.answered();
         }
     }
 }

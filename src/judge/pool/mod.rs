@@ -8,6 +8,7 @@
 //! | `health.rs` | who rests after failures, and for how long |
 //! | `latency.rs` | how long an endpoint takes |
 //! | `hedge.rs` | a second copy of what takes too long |
+//! | `quota.rs` | limits that several processes share |
 //! | `budget.rs` | what the judge may cost in a time |
 //!
 //! Questions wait in ONE line for all endpoints, so that none waits for a busy endpoint while another has a place.
@@ -24,6 +25,7 @@ mod hedge;
 mod latency;
 mod line;
 mod member;
+mod quota;
 mod rate;
 
 use std::sync::Arc;
@@ -33,11 +35,13 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::counters::{Counters, Event};
+use super::shared::Link;
 use super::{Judge, JudgeError, JudgeErrorKind, Question, Reply, ReplyForm, Usage};
 use budget::Reserve;
 use hedge::Hedging;
 use line::Line;
 use member::{End, Member, Sent, Standing};
+use quota::Quota;
 
 pub use budget::Budget;
 pub use member::Terms;
@@ -58,6 +62,8 @@ pub struct House {
     pub budget: Option<Budget>,
     /// Sends second copies of what takes too long.
     pub hedge: bool,
+    /// Where limits are shared with other processes, and the name of the judge there.
+    pub(crate) shared: Option<(Link, String)>,
 }
 
 /// Endpoints that are asked as one.
@@ -81,9 +87,14 @@ impl<J> Pool<J> {
         house: House,
         counters: Arc<Counters>,
     ) -> Self {
-        let House { max_tokens, budget, hedge } = house;
+        let House { max_tokens, budget, hedge, shared } = house;
+        let quota = |terms: &Terms| shared.as_ref().and_then(|(link, judge)| Quota::new(link, judge, terms));
+        let member = |(judge, terms)| {
+            let quota = quota(&terms);
+            Member::new(judge, terms, quota)
+        };
         Self {
-            members: endpoints.into_iter().map(|(judge, terms)| Member::new(judge, terms)).collect(),
+            members: endpoints.into_iter().map(member).collect(),
             line: Line::default(),
             freed: Notify::new(),
             usual_output: max_tokens.map_or(USUAL_OUTPUT, u64::from),
@@ -123,6 +134,13 @@ impl<J> Pool<J> {
             let wait = match self.choose(now, question, estimate.total()) {
                 Choice::Ask(member) => {
                     self.check_time(member, now, question)?;
+                    if let Some(quota) = &member.quota {
+                        let wait = quota.claim(estimate.total()).await;
+                        if !wait.is_zero() {
+                            member.hold(now + wait);
+                            continue;
+                        }
+                    }
                     return self.begin(member, now, estimate, now.saturating_duration_since(joined));
                 }
                 Choice::Wait(wait) => wait,
@@ -275,14 +293,17 @@ fn choose_among<'p, J>(
     able.retain(|(_, standing)| !matches!(standing, Standing::Down | Standing::Throttled));
     let best = able.iter().map(|(member, _)| rank(member)).min()?;
     able.retain(|(member, _)| rank(member) == best);
-    let load = |standing: &Standing| if let Standing::Ready { load } = standing { Some(*load) } else { None };
-    let ready = able.iter().filter_map(|(member, standing)| Some((load(standing)?, *member)));
+    let ready = able.iter().filter_map(|(member, standing)| {
+        let Standing::Ready { load } = standing else { return None };
+        Some((*load, *member))
+    });
     if let Some((_, member)) = ready.min_by(|(a, _), (b, _)| a.total_cmp(b)) {
         return Some(Choice::Ask(member));
     }
-    let paced = able
-        .iter()
-        .filter_map(|(_, standing)| if let Standing::Paced(at) = standing { Some(*at) } else { None });
+    let paced = able.iter().filter_map(|(_, standing)| {
+        let Standing::Paced(at) = standing else { return None };
+        Some(*at)
+    });
     let place = able.iter().any(|(_, standing)| matches!(standing, Standing::Full));
     Some(Choice::Wait(Wait { place, until: paced.min() }))
 }
@@ -303,6 +324,9 @@ impl<J> Place<'_, J> {
         self.ended = true;
         let now = Instant::now();
         self.member.end(now, self.sent, end);
+        if let Some(quota) = &self.member.quota {
+            quota.settle(self.estimate.total(), end.charge(self.estimate).total());
+        }
         if let (Some(budget), Some(reserve)) = (&self.pool.budget, self.reserve) {
             budget.settle(now, reserve, end.charge(self.estimate));
         }

@@ -37,7 +37,19 @@ const EPSILON: f64 = 1e-6;
 pub(super) struct Rate {
     requests: Option<Bucket>,
     tokens: Option<Bucket>,
+    /// Until when other processes have used up what they share with this one.
+    held: Option<Instant>,
     learned: Learned,
+}
+
+/// Limits per minute as rate per second and bucket: a second's worth of requests at once, six seconds' worth of
+/// tokens.
+pub(super) fn per_second(requests: Option<u32>, tokens: Option<u32>) -> [Option<(f64, f64)>; 2] {
+    let limit = |per_minute: u32, part: f64| {
+        let per_minute = f64::from(per_minute);
+        (per_minute / 60.0, (per_minute * part).max(1.0))
+    };
+    [requests.map(|count| limit(count, 1.0 / 60.0)), tokens.map(|count| limit(count, 0.1))]
 }
 
 impl Rate {
@@ -47,16 +59,9 @@ impl Rate {
         tokens_per_minute: Option<u32>,
         now: Instant,
     ) -> Self {
-        // A second's worth of requests at once, six seconds' worth of tokens.
-        let bucket = |per_minute: u32, part: f64| {
-            let per_minute = f64::from(per_minute);
-            Bucket::full(per_minute / 60.0, (per_minute * part).max(1.0), now)
-        };
-        Self {
-            requests: requests_per_minute.map(|limit| bucket(limit, 1.0 / 60.0)),
-            tokens: tokens_per_minute.map(|limit| bucket(limit, 0.1)),
-            learned: Learned::default(),
-        }
+        let [requests, tokens] = per_second(requests_per_minute, tokens_per_minute)
+            .map(|limit| limit.map(|(rate, capacity)| Bucket::full(rate, capacity, now)));
+        Self { requests, tokens, held: None, learned: Learned::default() }
     }
 
     /// Until when the endpoint itself wants to be left alone; absent = it does not.
@@ -69,7 +74,13 @@ impl Rate {
         self.learned.roll(now);
         let requests = self.requests.as_ref().and_then(|bucket| bucket.ready_at(now, 1.0));
         let tokens = self.tokens.as_ref().and_then(|bucket| bucket.ready_at(now, as_f64(tokens)));
-        [requests, tokens, self.learned.ready_at(now)].into_iter().flatten().max()
+        let held = self.held.filter(|held| *held > now);
+        [requests, tokens, held, self.learned.ready_at(now)].into_iter().flatten().max()
+    }
+
+    /// Nothing may be sent before.
+    pub(super) fn hold(&mut self, until: Instant) {
+        self.held = Some(until);
     }
 
     /// A call of so many tokens is sent.
