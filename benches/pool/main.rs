@@ -191,7 +191,7 @@ async fn tail() {
     }
 }
 
-/// A thousand calls a second for ten seconds, alternating between a bare client and the pool.
+/// A thousand calls a second for ten seconds, every other one by a bare client.
 async fn added() {
     let upstream = Upstream::start(&[]);
     let judge = judge(&[&upstream], "max_concurrency = 1000");
