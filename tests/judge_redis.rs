@@ -173,7 +173,7 @@ async fn two_processes_together_keep_to_one_rate() {
         redis.url()
     );
     std::fs::write(&config, text).unwrap();
-    let start = || Process::start_with(&["--config", config.to_str().unwrap()], &[]);
+    let start = || Process::start_with(&[], &[], &["--config", config.to_str().unwrap()]);
     let (one, other) = (start(), start());
     let began = Instant::now();
     tokio::join!(ask(&one, 0..25), ask(&other, 25..50));
