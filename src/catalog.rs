@@ -104,10 +104,10 @@ pub const COMPUTED: &[Metric] = &[
         "text_similarity",
         "0..1",
         ROW,
-        "RapidFuzz, NLTK 3.9.1, rouge_score 0.1.2, cosine of word counts",
+        "RapidFuzz, NLTK 3.9.1, rouge_score 0.1.2, cosine of embeddings or word counts",
     ),
     computed("keyword_match", "0..1", "prediction, keywords", "share of keywords at Unicode word boundaries"),
-    computed("semantic_similarity", "0..1", PAIR, "cosine of word counts"),
+    computed("semantic_similarity", "0..1", PAIR, "cosine of embeddings or word counts"),
 ];
 
 const fn computed(

@@ -104,7 +104,10 @@ pub fn run() -> ExitCode {
         let judges = if matches!(verb, Verb::Health) { &Settings::default() } else { &settings };
         let roster = judges.roster()?;
         let synonyms = match verb {
-            Verb::Serve | Verb::Evaluate { .. } | Verb::CheckConfig => settings.wordnet()?,
+            Verb::Serve | Verb::Evaluate { .. } | Verb::CheckConfig => {
+                settings.embedder()?;
+                settings.wordnet()?
+            }
             Verb::Metrics | Verb::Descriptors | Verb::Health => None,
         };
         Ok((roster, synonyms, settings))
@@ -230,7 +233,8 @@ fn evaluator(settings: &Settings, roster: Roster, synonyms: Option<WordNet>) -> 
         threads => threads,
     };
     let evaluator = Evaluator::start(settings.limits.clone(), threads, roster, settings.judge.clone())?;
-    Ok(evaluator.with_synonyms(synonyms))
+    let embedder = settings.embedder().map_err(std::io::Error::other)?;
+    Ok(evaluator.with_synonyms(synonyms).with_embeddings(embedder))
 }
 
 fn judges_in_words(roster: &Roster) -> String {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::embeddings::{Embedder, EmbeddingSettings};
 use crate::judge::autorater::Readout;
 use crate::judge::cache::{CacheSettings, Store};
 use crate::judge::roster::Roster;
@@ -41,6 +42,8 @@ pub struct Settings {
     pub judges: Vec<JudgeSettings>,
     /// How judges are asked.
     pub judge: Judging,
+    /// The endpoint that turns texts into vectors, for cosine.
+    pub embeddings: EmbeddingSettings,
     /// What is logged.
     pub log: Log,
     /// What traces and events may hold. Where they go is said by the standard `OTEL_*` variables.
@@ -323,7 +326,7 @@ impl Settings {
     }
 
     fn check(&self) -> Result<(), WrongSettings> {
-        let Self { server, limits, metrics: _, judges: _, judge, log, telemetry: _ } = self;
+        let Self { server, limits, metrics: _, judges: _, judge, embeddings, log, telemetry: _ } = self;
         server.tls.check()?;
         let callers_are_known = server.has_keys(&|name| std::env::var_os(name)) || server.tls.knows_callers();
         if !is_loopback(server.listen.ip()) && !callers_are_known && !server.insecure_public {
@@ -368,6 +371,7 @@ impl Settings {
             )));
         }
         judge.cache.check().map_err(WrongSettings)?;
+        embeddings.check().map_err(WrongSettings)?;
         tracing_subscriber::EnvFilter::try_new(&log.filter)
             .map_err(|error| WrongSettings(format!("log.filter: {error}")))?;
         Ok(())
@@ -400,6 +404,13 @@ impl Settings {
         WordNet::read(|file| std::fs::read_to_string(folder.join(file)))
             .map(Some)
             .map_err(|error| WrongSettings(format!("metrics.wordnet_dir: {}: {error}", folder.display())))
+    }
+}
+
+impl Settings {
+    /// The client of the endpoint that gives embeddings; `None` = there is none. Opens no connection.
+    pub fn embedder(&self) -> Result<Option<Embedder>, WrongSettings> {
+        Embedder::open(&self.embeddings, &|name| std::env::var(name).ok()).map_err(WrongSettings)
     }
 }
 
@@ -527,16 +538,17 @@ mod tests {
     #[test]
     fn the_example_names_every_setting_with_its_default() {
         let example = include_str!("../deploy/config.example.toml");
-        let Settings { server, limits, metrics, judges, judge, log, telemetry } =
+        let Settings { server, limits, metrics, judges, judge, embeddings, log, telemetry } =
             toml::from_str(example).unwrap();
         let defaults = Settings::default();
         assert_eq!(
-            (server, limits, metrics, judge, log, telemetry),
+            (server, limits, metrics, judge, embeddings, log, telemetry),
             (
                 defaults.server,
                 defaults.limits,
                 defaults.metrics,
                 defaults.judge,
+                defaults.embeddings,
                 defaults.log,
                 defaults.telemetry
             )
@@ -545,8 +557,8 @@ mod tests {
         let keys = example.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count();
         assert_eq!(
             keys,
-            14 + 3 + 8 + 1 + 4 + 4 + 2 + 4,
-            "fields of Server, TlsFiles, Limits, Metrics, Judging, CacheSettings, Log and Telemetry"
+            14 + 3 + 8 + 1 + 4 + 4 + 10 + 2 + 4,
+            "fields of Server, TlsFiles, Limits, Metrics, Judging, CacheSettings, EmbeddingSettings, Log and Telemetry"
         );
     }
 

@@ -5,6 +5,7 @@
 //! Every door (gRPC under three names, REST, command line) ends here.
 
 mod computed;
+mod cosine;
 pub mod graders;
 mod judged;
 mod rubrics;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::config::{Judging, Limits};
+use crate::embeddings::Embedder;
 use crate::error::{Error, Kind};
 use crate::evaluate::judged::{Asking, Texts, fields};
 use crate::judge::roster::Roster;
@@ -36,6 +38,7 @@ pub struct Evaluator {
     roster: Roster,
     judging: Judging,
     synonyms: Option<Arc<WordNet>>,
+    embedder: Option<Embedder>,
 }
 
 /// What holds for all metrics of one request.
@@ -49,13 +52,20 @@ struct Call {
 impl Evaluator {
     /// An evaluator with its own CPU workers, as many as `threads`.
     pub fn start(limits: Limits, threads: usize, roster: Roster, judging: Judging) -> std::io::Result<Self> {
-        Ok(Self { workers: Workers::start(threads)?, limits, roster, judging, synonyms: None })
+        let workers = Workers::start(threads)?;
+        Ok(Self { workers, limits, roster, judging, synonyms: None, embedder: None })
     }
 
     /// The same with synonyms for METEOR, if there are any.
     #[must_use]
     pub fn with_synonyms(self, synonyms: Option<WordNet>) -> Self {
         Self { synonyms: synonyms.map(Arc::new), ..self }
+    }
+
+    /// The same with embeddings for cosine, if there is an endpoint that gives them.
+    #[must_use]
+    pub fn with_embeddings(self, embedder: Option<Embedder>) -> Self {
+        Self { embedder, ..self }
     }
 
     /// The judges that are configured.
@@ -298,7 +308,7 @@ impl Evaluator {
                 Results::StringCheckResults(self.string_check(input).await?)
             }
             MetricInputs::TextSimilarityInput(input) => {
-                Results::TextSimilarityResults(self.text_similarity(input).await?)
+                Results::TextSimilarityResults(self.text_similarity(input, call).await?)
             }
             MetricInputs::LabelModelInput(input) => {
                 Results::LabelModelResult(self.label_model(input, call).await?)
@@ -313,7 +323,7 @@ impl Evaluator {
                 Results::KeywordMatchResults(self.keyword_match(input).await?)
             }
             MetricInputs::SemanticSimilarityInput(input) => {
-                Results::SemanticSimilarityResults(self.semantic_similarity(input).await?)
+                Results::SemanticSimilarityResults(self.semantic_similarity(input, call).await?)
             }
             MetricInputs::CompareMeaningInput(input) => {
                 Results::CompareMeaningResult(self.compare_meaning(input, call).await?)

@@ -4,12 +4,14 @@
 //! | --- | --- |
 //! | `spec.rs` | specs of the wire read as graders |
 //! | `computed.rs` | string_check and text_similarity, on the workers |
+//! | `similarity.rs` | text_similarity by embeddings |
 //! | `model.rs` | label_model and score_model, by a judge |
 //! | `run.rs` | one grader, or several under a formula, over one row |
 
 mod computed;
 mod model;
 mod run;
+mod similarity;
 mod spec;
 
 use std::sync::Arc;
@@ -43,6 +45,8 @@ pub struct Graded {
     pub confidence: Option<f64>,
     /// Cosine: what the texts were turned into.
     pub vectors: TextVectors,
+    /// Cosine: the model whose embeddings were compared; empty = none.
+    pub embedding_model: String,
     /// METEOR: whether synonyms counted.
     pub used_synonyms: Option<bool>,
     /// Models: what it cost.
@@ -154,41 +158,29 @@ impl Row for Arc<Scope> {
 impl Evaluator {
     pub(super) async fn string_check(&self, input: StringCheckInput) -> Result<StringCheckResults, Error> {
         let grader: StringCheck = spec::string_check(&required(input.metric_spec, "metric_spec")?)?;
+        self.check_count(input.instances.len())?;
+        let graded = self.compute(grader, input.instances).await?;
         let value =
             |graded: Graded| StringCheckMetricValue { score: Some(graded.score), passed: graded.passed };
-        let string_check_metric_values = self.values(grader, input.instances, value).await?;
-        Ok(StringCheckResults { string_check_metric_values })
+        Ok(StringCheckResults { string_check_metric_values: values(graded, value)? })
     }
 
     pub(super) async fn text_similarity(
         &self,
         input: TextSimilarityInput,
+        call: &Call,
     ) -> Result<TextSimilarityResults, Error> {
         let grader: TextSimilarity = spec::text_similarity(&required(input.metric_spec, "metric_spec")?)?;
+        self.check_count(input.instances.len())?;
+        let graded = self.similarity(grader, input.instances, call.deadline).await?;
         let value = |graded: Graded| TextSimilarityMetricValue {
             score: Some(graded.score),
             passed: graded.passed,
             vectors: graded.vectors.into(),
             used_synonyms: graded.used_synonyms,
+            embedding_model: graded.embedding_model,
         };
-        let text_similarity_metric_values = self.values(grader, input.instances, value).await?;
-        Ok(TextSimilarityResults { text_similarity_metric_values })
-    }
-
-    /// One value for each instance, or the error of the first that has none.
-    async fn values<V>(
-        &self,
-        grader: impl computed::TextGrader,
-        instances: Vec<GraderInstance>,
-        value: impl Fn(Graded) -> V,
-    ) -> Result<Vec<V>, Error> {
-        self.check_count(instances.len())?;
-        let graded = self.compute(grader, instances).await?.into_iter().enumerate();
-        let graded = graded.map(|(index, graded)| match graded {
-            Ok(graded) => Ok(value(graded)),
-            Err(failure) => Err(failure.error.within(format_args!("instances[{index}]"))),
-        });
-        graded.collect()
+        Ok(TextSimilarityResults { text_similarity_metric_values: values(graded, value)? })
     }
 
     pub(super) async fn label_model(
@@ -258,4 +250,13 @@ impl Evaluator {
             .map_err(|no| Error::bad_request("metric_spec.calculate_output", no.to_string()))?;
         Ok(MultiGraderResult { score: Some(score), parts })
     }
+}
+
+/// One value for each instance, or the error of the first that has none.
+fn values<V>(graded: Vec<Result<Graded, Failure>>, value: impl Fn(Graded) -> V) -> Result<Vec<V>, Error> {
+    let values = graded.into_iter().enumerate().map(|(index, graded)| match graded {
+        Ok(graded) => Ok(value(graded)),
+        Err(failure) => Err(failure.error.within(format_args!("instances[{index}]"))),
+    });
+    values.collect()
 }

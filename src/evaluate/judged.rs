@@ -313,19 +313,31 @@ pub(super) fn prompt_error(error: PromptError) -> Error {
 
 /// What the judge did wrong, as an error that says whether asking again can help.
 pub(super) fn ungraded_error(ungraded: Ungraded, judge: &ConfiguredJudge) -> Error {
-    let (kind, word) = match ungraded.cause {
-        Cause::Unavailable => (Kind::Unavailable, "JUDGE_UNAVAILABLE"),
-        Cause::OutOfTime => (Kind::DeadlineExceeded, "JUDGE_OUT_OF_TIME"),
-        Cause::OverBudget => (Kind::ResourceExhausted, "JUDGE_OVER_BUDGET"),
-        Cause::TooLong => (Kind::InvalidArgument, "PROMPT_TOO_LONG"),
-        Cause::Misconfigured => (Kind::FailedPrecondition, "JUDGE_MISCONFIGURED"),
-        Cause::Refused => (Kind::FailedPrecondition, "JUDGE_REFUSED"),
-        Cause::NoVerdict => (Kind::FailedPrecondition, "NO_VERDICT"),
+    let word = match ungraded.cause {
+        Cause::Unavailable => "JUDGE_UNAVAILABLE",
+        Cause::OutOfTime => "JUDGE_OUT_OF_TIME",
+        Cause::OverBudget => "JUDGE_OVER_BUDGET",
+        Cause::TooLong => "PROMPT_TOO_LONG",
+        Cause::Misconfigured => "JUDGE_MISCONFIGURED",
+        Cause::Refused => "JUDGE_REFUSED",
+        Cause::NoVerdict => "NO_VERDICT",
     };
     let facts = vec![(String::from("judge"), judge.name().to_owned())];
+    failed(ungraded.cause, ungraded.retry_after, Reason { word, facts }, ungraded.message)
+}
+
+/// The error of an endpoint that failed for this cause.
+pub(super) fn failed(cause: Cause, rest: Option<Duration>, reason: Reason, message: String) -> Error {
+    let kind = match cause {
+        Cause::Unavailable => Kind::Unavailable,
+        Cause::OutOfTime => Kind::DeadlineExceeded,
+        Cause::OverBudget => Kind::ResourceExhausted,
+        Cause::TooLong => Kind::InvalidArgument,
+        Cause::Misconfigured | Cause::Refused | Cause::NoVerdict => Kind::FailedPrecondition,
+    };
     Error {
-        retry_after: ungraded.retry_after.or((kind == Kind::Unavailable).then_some(Duration::from_secs(1))),
-        reason: Some(Box::new(Reason { word, facts })),
-        ..Error::new(kind, ungraded.message)
+        retry_after: rest.or((kind == Kind::Unavailable).then_some(Duration::from_secs(1))),
+        reason: Some(Box::new(reason)),
+        ..Error::new(kind, message)
     }
 }

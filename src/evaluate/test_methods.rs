@@ -2,6 +2,7 @@
 
 use prost::Message;
 
+use crate::embeddings::Text;
 use crate::error::Error;
 use crate::evaluate::computed::within_limit;
 use crate::evaluate::judged::{fields, narrow};
@@ -58,18 +59,37 @@ impl Evaluator {
     pub(super) async fn semantic_similarity(
         &self,
         input: SemanticSimilarityInput,
+        call: &Call,
     ) -> Result<SemanticSimilarityResults, Error> {
         let spec = input.metric_spec.unwrap_or_default();
         let pass = pass_score(spec.pass_score, SIMILAR_ENOUGH, 1.0)?;
-        let score = move |prediction: &str, reference: &str, stop: Stop<'_>| {
-            let score = cosine::of_words_until(prediction, reference, stop)?;
-            Ok(SemanticSimilarityMetricValue {
+        let value = move |score: f64, vectors: TextVectors, embedding_model: &str| {
+            let score = score.max(0.0);
+            SemanticSimilarityMetricValue {
                 score: Some(score),
                 passed: Some(score >= pass),
-                vectors: TextVectors::WordCounts.into(),
-            })
+                vectors: vectors.into(),
+                embedding_model: embedding_model.to_owned(),
+            }
         };
-        let semantic_similarity_metric_values = self.score_pairs(input.instances, score).await?;
+        let semantic_similarity_metric_values = match &self.embedder {
+            Some(embedder) => {
+                let texts = |prediction: &str, reference: &str, _: Stop<'_>| {
+                    Ok([prediction, reference].map(|text| Text::new(text.to_owned())))
+                };
+                let pairs = self.score_pairs(input.instances, texts).await?;
+                let cosines = self.cosines(embedder, &pairs, call.deadline).await?;
+                let value = |score| value(score, TextVectors::Embeddings, embedder.model());
+                cosines.into_iter().map(value).collect()
+            }
+            None => {
+                let score = move |prediction: &str, reference: &str, stop: Stop<'_>| {
+                    let score = cosine::of_words_until(prediction, reference, stop)?;
+                    Ok(value(score, TextVectors::WordCounts, ""))
+                };
+                self.score_pairs(input.instances, score).await?
+            }
+        };
         Ok(SemanticSimilarityResults { semantic_similarity_metric_values })
     }
 

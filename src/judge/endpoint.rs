@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use ::http::{Request, Response};
+use bytes::Bytes;
+
 use super::http::Http;
 use super::providers::Provider;
-use super::secret::{Key, cut_out};
+use super::secret::{Key, Secret, cut_out};
 use super::{Judge, JudgeError, Question, Reply};
 
 /// A judge that is asked over HTTP.
@@ -32,13 +35,25 @@ impl Judge for Endpoint {
         let key = self.key.read().await?;
         let request = self.provider.request(question, key.as_ref())?;
         let sent = async {
-            let response = self.http.send(request).await?;
-            let response = match &key {
-                Some(key) => response.map(|body| cut_out(key, body)),
-                None => response,
-            };
+            let response = exchange(&self.http, request, key.as_ref()).await?;
             self.provider.reply(response)
         };
         sent.await.map_err(|error| JudgeError { attempts: 1, ..error })
     }
+}
+
+/// The answer to `request`, which may hold `key`; the answer does not.
+///
+/// # Errors
+/// As [`Http::send`].
+pub(crate) async fn exchange(
+    http: &Http,
+    request: Request<Bytes>,
+    key: Option<&Secret>,
+) -> Result<Response<Bytes>, JudgeError> {
+    let response = http.send(request).await?;
+    Ok(match key {
+        Some(key) => response.map(|body| cut_out(key, body)),
+        None => response,
+    })
 }

@@ -18,7 +18,8 @@ use super::providers::{failure, unreadable};
 use super::{JudgeError, JudgeErrorKind};
 use crate::telemetry;
 
-/// Longest answer that is read, in bytes. Verdicts have a few kilobytes; with all log-probabilities some hundred.
+/// Longest answer that is read where nobody says otherwise, in bytes. Verdicts have a few kilobytes; with all
+/// log-probabilities some hundred.
 const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,6 +28,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub struct Http {
     client: reqwest::Client,
+    longest_answer: usize,
 }
 
 impl Http {
@@ -58,13 +60,19 @@ impl Http {
             builder = builder.tls_certs_only([]);
         }
         let client = builder.build().map_err(|error| root_cause(&error))?;
-        Ok(Self { client })
+        Ok(Self { client, longest_answer: LONGEST_ANSWER })
+    }
+
+    /// The same for longer answers.
+    #[must_use]
+    pub fn with_longest_answer(self, bytes: usize) -> Self {
+        Self { longest_answer: bytes, ..self }
     }
 
     /// Sends `request` and reads the whole answer.
     ///
     /// # Errors
-    /// `Unreachable` for every failure of the network, `Unreadable` for an answer beyond 4 MiB.
+    /// `Unreachable` for every failure of the network, `Unreadable` for an answer that is too long, of more than 4 MiB by default.
     pub async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, JudgeError> {
         telemetry::traces::hand_on(request.headers_mut());
         let request = reqwest::Request::try_from(request).map_err(|error| {
@@ -80,8 +88,9 @@ impl Http {
         let mut body = BytesMut::new();
         loop {
             match answer.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() > LONGEST_ANSWER => {
-                    return Err(unreadable("the answer is longer than 4 MiB"));
+                Ok(Some(chunk)) if body.len() + chunk.len() > self.longest_answer => {
+                    let most = self.longest_answer >> 20;
+                    return Err(unreadable(format!("the answer is longer than {most} MiB")));
                 }
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
                 Ok(None) => break,

@@ -4,6 +4,7 @@
 //! Where the expected values come from: `tests/vectors/similarity/README.md`, `tests/vectors/cases/README.md`.
 #![cfg(feature = "server")]
 
+mod embeddings;
 mod models;
 mod multi;
 mod published;

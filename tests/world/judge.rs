@@ -1,4 +1,4 @@
-//! A judge that a test has under its thumb: a server on this machine that speaks chat completions.
+//! A judge that a test has under its thumb: a server on this machine that speaks chat completions, or gives embeddings.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use rapid_eval::embeddings::EmbeddingSettings;
 use rapid_eval::judge::settings::JudgeSettings;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -27,6 +28,12 @@ pub(crate) enum Conduct {
     },
     /// Prefers the answer with this text, wherever it stands.
     PrefersText(String),
+    /// After these replies: each text of a request for embeddings is its own vector, such as `[0.5, 1]`, given after a
+    /// while.
+    Embeds {
+        first: Vec<Value>,
+        delay_ms: u64,
+    },
 }
 
 /// The judge's server.
@@ -41,6 +48,9 @@ struct Desk {
     conduct: Conduct,
     calls: AtomicUsize,
     given_up: AtomicUsize,
+    open: AtomicUsize,
+    most_open: AtomicUsize,
+    keys: Mutex<Vec<String>>,
     asked: Mutex<Vec<Value>>,
     traced: Mutex<Vec<String>>,
 }
@@ -51,6 +61,9 @@ impl StubJudge {
             conduct,
             calls: AtomicUsize::new(0),
             given_up: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
+            most_open: AtomicUsize::new(0),
+            keys: Mutex::default(),
             asked: Mutex::default(),
             traced: Mutex::default(),
         });
@@ -64,6 +77,30 @@ impl StubJudge {
     /// The settings of a judge that is asked here.
     pub(crate) fn settings(&self) -> JudgeSettings {
         format!("openai:http://{}/v1#stub", self.address).parse().unwrap()
+    }
+
+    /// The settings of embeddings that come from here.
+    pub(crate) fn embeddings(&self) -> EmbeddingSettings {
+        EmbeddingSettings {
+            base_url: format!("http://{}", self.address),
+            model: String::from("stub-embeds"),
+            ..EmbeddingSettings::default()
+        }
+    }
+
+    /// The bodies of all calls.
+    pub(crate) fn asked(&self) -> Vec<Value> {
+        self.desk.asked.lock().unwrap().clone()
+    }
+
+    /// What each call that has one says in `authorization`.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.desk.keys.lock().unwrap().clone()
+    }
+
+    /// The most calls that were open at one time.
+    pub(crate) fn most_open(&self) -> usize {
+        self.desk.most_open.load(Ordering::SeqCst)
     }
 
     /// How many calls came in.
@@ -87,11 +124,12 @@ impl StubJudge {
     }
 }
 
-/// Counts a call that ends before its answer.
+/// Counts a call that ends, and one that ends before its answer.
 struct GivenUp<'a>(&'a Desk, bool);
 
 impl Drop for GivenUp<'_> {
     fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
         if !self.1 {
             self.0.given_up.fetch_add(1, Ordering::SeqCst);
         }
@@ -105,6 +143,8 @@ fn texts(body: &Value) -> String {
 
 async fn answer(State(desk): State<Arc<Desk>>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
     let call = desk.calls.fetch_add(1, Ordering::SeqCst);
+    let open = desk.open.fetch_add(1, Ordering::SeqCst) + 1;
+    desk.most_open.fetch_max(open, Ordering::SeqCst);
     let mut given_up = GivenUp(&desk, false);
     let prompt = texts(&body);
     let reply = match &desk.conduct {
@@ -127,8 +167,13 @@ async fn answer(State(desk): State<Arc<Desk>>, headers: HeaderMap, Json(body): J
             choice_of(&prompt, first)
         }
         Conduct::PrefersText(text) => choice_of(&prompt, text),
+        Conduct::Embeds { first, delay_ms } => {
+            first.get(call).cloned().unwrap_or_else(|| embeddings(&body, *delay_ms))
+        }
     };
     desk.asked.lock().unwrap().push(body);
+    let key = headers.get("authorization").map(|key| key.to_str().unwrap().to_owned());
+    desk.keys.lock().unwrap().extend(key);
     let traced = headers.get("traceparent").map(|parent| parent.to_str().unwrap().to_owned());
     desk.traced.lock().unwrap().extend(traced);
     if let Some(delay) = reply["delay_ms"].as_u64() {
@@ -140,6 +185,19 @@ async fn answer(State(desk): State<Arc<Desk>>, headers: HeaderMap, Json(body): J
 
 fn nth(replies: &[Value], call: usize) -> Value {
     replies.get(call).or(replies.last()).cloned().unwrap()
+}
+
+/// Last things first: an answer may have any order.
+fn embeddings(asked: &Value, delay_ms: u64) -> Value {
+    let texts = asked["input"].as_array().unwrap().iter().enumerate().rev();
+    let data: Vec<Value> = texts
+        .map(|(index, text)| {
+            let vector: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
+            json!({"object": "embedding", "index": index, "embedding": vector})
+        })
+        .collect();
+    json!({"delay_ms": delay_ms, "body": {"object": "list", "model": asked["model"], "data": data,
+                                          "usage": {"prompt_tokens": 1, "total_tokens": 1}}})
 }
 
 /// A verdict for the label under which `text` is shown.

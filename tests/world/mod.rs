@@ -86,7 +86,9 @@ impl World {
         let Settings { limits, server, judge, .. } = &self.settings;
         let roster = self.settings.roster().unwrap();
         let evaluator = Evaluator::start(limits.clone(), server.workers, roster, judge.clone()).unwrap();
-        let evaluator = evaluator.with_synonyms(self.settings.wordnet().unwrap());
+        let evaluator = evaluator
+            .with_synonyms(self.settings.wordnet().unwrap())
+            .with_embeddings(self.settings.embedder().unwrap());
         let server = Server::bind(self.settings, Arc::new(evaluator)).await.unwrap();
         let (address, admin) = (server.address().unwrap(), server.admin_address());
         let stop = CancellationToken::new();

@@ -32,34 +32,63 @@ impl Evaluator {
         grader: impl TextGrader,
         rows: Vec<impl Row>,
     ) -> Result<Vec<Result<Graded, Failure>>, Error> {
-        let [input, reference] = grader.texts();
-        // A template can make much of a little data.
-        let (input, reference) = (input.clone(), reference.clone());
-        let bytes = |row: &_| {
-            let data = Row::bytes(row);
-            data.saturating_add(input.most_bytes(data)).saturating_add(reference.most_bytes(data))
+        let texts = Texts::of(&grader);
+        let synonyms = self.synonyms.clone();
+        let grade = move |[input, reference]: [String; 2], stop: Stop<'_>| {
+            grader.grade(&input, &reference, synonyms.as_deref(), stop)
+        };
+        self.each_row(texts, rows, grade).await
+    }
+
+    /// What `grade` makes of the two texts of each row, in order.
+    pub(super) async fn each_row<G: Send + 'static>(
+        &self,
+        texts: Texts,
+        rows: Vec<impl Row>,
+        grade: impl Fn([String; 2], Stop<'_>) -> Result<G, Failure> + Send + Sync + 'static,
+    ) -> Result<Vec<Result<G, Failure>>, Error> {
+        let bytes = {
+            let texts = texts.clone();
+            move |row: &_| texts.most_bytes(row)
         };
         let text_bytes = self.limits.text_bytes;
-        let synonyms = self.synonyms.clone();
         self.workers
             .score_each(rows, bytes, move |_, row, stop| {
-                let grade = || {
-                    let templates = grader.texts();
-                    let scope = row.scope(&templates);
-                    let text = |template: &Template, field| {
-                        let text = template
-                            .render(&scope.item, &scope.sample)
-                            .map_err(|wrong| Failure::of_template(field, &wrong))?;
-                        within_limit(&text, field, text_bytes).map_err(Failure::other)?;
-                        Ok(text)
-                    };
-                    let [input, reference] = templates;
-                    let (input, reference) = (text(input, "input")?, text(reference, "reference")?);
-                    grader.grade(&input, &reference, synonyms.as_deref(), stop)
-                };
-                Ok(grade())
+                Ok(texts.read(row, text_bytes).and_then(|read| grade(read, stop)))
             })
             .await
+    }
+}
+
+/// The templates of a grader's `input` and `reference`.
+#[derive(Debug, Clone)]
+pub(super) struct Texts {
+    input: Template,
+    reference: Template,
+}
+
+impl Texts {
+    pub(super) fn of(grader: &impl TextGrader) -> Self {
+        let [input, reference] = grader.texts();
+        Self { input: input.clone(), reference: reference.clone() }
+    }
+
+    /// About how long a row and its texts are at most: a template can make much of a little data.
+    pub(super) fn most_bytes(&self, row: &impl Row) -> usize {
+        let data = row.bytes();
+        data.saturating_add(self.input.most_bytes(data)).saturating_add(self.reference.most_bytes(data))
+    }
+
+    fn read(&self, row: &impl Row, text_bytes: usize) -> Result<[String; 2], Failure> {
+        let scope = row.scope(&[&self.input, &self.reference]);
+        let text = |template: &Template, field| {
+            let text = template
+                .render(&scope.item, &scope.sample)
+                .map_err(|wrong| Failure::of_template(field, &wrong))?;
+            within_limit(&text, field, text_bytes).map_err(Failure::other)?;
+            Ok(text)
+        };
+        Ok([text(&self.input, "input")?, text(&self.reference, "reference")?])
     }
 }
 

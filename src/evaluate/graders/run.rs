@@ -106,7 +106,7 @@ impl Evaluator {
             Grader::LabelModel(grader) => return self.label(grader, scope, call).await,
             Grader::ScoreModel(grader) => return self.number(grader, scope, call).await,
             Grader::StringCheck(grader) => self.compute(grader.clone(), rows).await,
-            Grader::TextSimilarity(grader) => self.compute(grader.clone(), rows).await,
+            Grader::TextSimilarity(grader) => self.similarity(grader.clone(), rows, call.deadline).await,
         };
         let graded = computed.map_err(Failure::other)?.pop();
         graded.unwrap_or_else(|| Err(Failure::other(Error::internal("a row was left ungraded"))))

@@ -101,24 +101,30 @@ impl Ungraded {
 }
 
 fn cause_of(failure: &Failure) -> Cause {
-    let error = match failure {
-        Failure::Unanswered(error) => error,
-        Failure::Unreadable(_) => return Cause::NoVerdict,
-    };
-    match error.kind {
-        JudgeErrorKind::Unreachable | JudgeErrorKind::TimedOut | JudgeErrorKind::Throttled => {
-            Cause::Unavailable
+    match failure {
+        Failure::Unanswered(error) => Cause::of(error.kind),
+        Failure::Unreadable(_) => Cause::NoVerdict,
+    }
+}
+
+impl Cause {
+    /// What an answer that did not come comes to.
+    pub fn of(kind: JudgeErrorKind) -> Self {
+        match kind {
+            JudgeErrorKind::Unreachable | JudgeErrorKind::TimedOut | JudgeErrorKind::Throttled => {
+                Self::Unavailable
+            }
+            JudgeErrorKind::OutOfTime => Self::OutOfTime,
+            JudgeErrorKind::OverBudget => Self::OverBudget,
+            JudgeErrorKind::PromptTooLong => Self::TooLong,
+            JudgeErrorKind::Exhausted
+            | JudgeErrorKind::Credentials
+            | JudgeErrorKind::UnknownModel
+            | JudgeErrorKind::Unsupported(_)
+            | JudgeErrorKind::BadRequest => Self::Misconfigured,
+            JudgeErrorKind::Refused => Self::Refused,
+            JudgeErrorKind::Unreadable => Self::NoVerdict,
         }
-        JudgeErrorKind::OutOfTime => Cause::OutOfTime,
-        JudgeErrorKind::OverBudget => Cause::OverBudget,
-        JudgeErrorKind::PromptTooLong => Cause::TooLong,
-        JudgeErrorKind::Exhausted
-        | JudgeErrorKind::Credentials
-        | JudgeErrorKind::UnknownModel
-        | JudgeErrorKind::Unsupported(_)
-        | JudgeErrorKind::BadRequest => Cause::Misconfigured,
-        JudgeErrorKind::Refused => Cause::Refused,
-        JudgeErrorKind::Unreadable => Cause::NoVerdict,
     }
 }
 

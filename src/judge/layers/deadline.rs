@@ -1,5 +1,6 @@
 //! Gives up on an answer that takes too long: longer than the endpoint may, or than the caller waits.
 
+use std::future::Future;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
@@ -22,24 +23,36 @@ impl<J> Deadline<J> {
 
 impl<J: Judge> Judge for Deadline<J> {
     async fn ask(&self, question: &Question) -> Result<Reply, JudgeError> {
-        let now = Instant::now();
-        if question.deadline.is_some_and(|deadline| deadline <= now) {
-            return Err(JudgeError::new(
-                JudgeErrorKind::OutOfTime,
-                "the caller's deadline leaves no time to ask",
-            ));
-        }
-        let ours = now + self.limit;
-        let until = question.deadline.map_or(ours, |deadline| deadline.min(ours));
-        timeout_at(until, self.inner.ask(question)).await.unwrap_or_else(|_| {
-            let error = if until < ours {
-                JudgeError::new(JudgeErrorKind::OutOfTime, "no answer before the caller's deadline")
-            } else {
-                JudgeError::new(JudgeErrorKind::TimedOut, format!("no answer within {:?}", self.limit))
-            };
-            Err(JudgeError { attempts: 1, ..error })
-        })
+        in_time(self.limit, question.deadline, self.inner.ask(question)).await
     }
+}
+
+/// The answer, unless it takes longer than `limit`, or than the caller waits.
+///
+/// # Errors
+/// Those of the answer; `TimedOut`, `OutOfTime`.
+pub(crate) async fn in_time<T>(
+    limit: Duration,
+    deadline: Option<Instant>,
+    asked: impl Future<Output = Result<T, JudgeError>>,
+) -> Result<T, JudgeError> {
+    let now = Instant::now();
+    if deadline.is_some_and(|deadline| deadline <= now) {
+        return Err(JudgeError::new(
+            JudgeErrorKind::OutOfTime,
+            "the caller's deadline leaves no time to ask",
+        ));
+    }
+    let ours = now + limit;
+    let until = deadline.map_or(ours, |deadline| deadline.min(ours));
+    timeout_at(until, asked).await.unwrap_or_else(|_| {
+        let error = if until < ours {
+            JudgeError::new(JudgeErrorKind::OutOfTime, "no answer before the caller's deadline")
+        } else {
+            JudgeError::new(JudgeErrorKind::TimedOut, format!("no answer within {limit:?}"))
+        };
+        Err(JudgeError { attempts: 1, ..error })
+    })
 }
 
 #[cfg(test)]

@@ -7,5 +7,7 @@ mod retry;
 
 pub use capability::Capability;
 pub use deadline::Deadline;
+pub(crate) use deadline::in_time;
 pub use observed::Observed;
 pub use retry::Retry;
+pub(crate) use retry::rest;

@@ -50,14 +50,7 @@ impl<J> Retry<J> {
         if attempt >= self.attempts || !(error.is_transient() || error.elsewhere) {
             return None;
         }
-        let pause = match error.elsewhere {
-            true => Duration::ZERO,
-            false => backoff(attempt, rand::random()).max(error.retry_after.unwrap_or_default()),
-        };
-        let in_time = question.deadline.is_none_or(|deadline| Instant::now() + pause + RESERVE <= deadline);
-        if pause > LONGEST_REST || !in_time {
-            return None;
-        }
+        let pause = rest(error, attempt, question.deadline)?;
         if error.kind != JudgeErrorKind::Throttled && !self.budget.withdraw() {
             self.counters.count(Event::RetryRefused);
             return None;
@@ -103,6 +96,16 @@ impl<J: Judge> Judge for Retry<J> {
     fn disown(&self, question: &Question) {
         self.inner.disown(question);
     }
+}
+
+/// How long to wait after attempt number `attempt`, from 1, that ended so; absent = longer than anybody waits.
+pub(crate) fn rest(error: &JudgeError, attempt: u32, deadline: Option<Instant>) -> Option<Duration> {
+    let pause = match error.elsewhere {
+        true => Duration::ZERO,
+        false => backoff(attempt, rand::random()).max(error.retry_after.unwrap_or_default()),
+    };
+    let in_time = deadline.is_none_or(|deadline| Instant::now() + pause + RESERVE <= deadline);
+    (pause <= LONGEST_REST && in_time).then_some(pause)
 }
 
 /// The pause after attempt number `attempt`, from 1; `chance` is 0 to 1.

@@ -5,6 +5,7 @@
 
 pub mod anthropic;
 pub mod azure;
+pub(crate) mod embeddings;
 pub mod failure;
 pub mod gemini;
 pub mod ollama;

@@ -5,7 +5,7 @@
 //! as reasoning (`reasoning_content`, `reasoning`) is left out of the reply.
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -29,17 +29,12 @@ impl OpenAi {
     /// The first setting that cannot be used.
     pub fn new(settings: &JudgeSettings, environment: Environment<'_>) -> Result<Self, SettingsError> {
         let base = settings.base()?;
-        let path = if base.path().trim_matches('/').is_empty() {
-            "/v1/chat/completions"
-        } else {
-            "/chat/completions"
-        };
         let by_host = match base.host() {
             Some("api.openai.com") => TokenLimitName::MaxCompletionTokens,
             _ => TokenLimitName::MaxTokens,
         };
         Ok(Self {
-            target: Target::new(settings, environment, path)?,
+            target: Target::new(settings, environment, &path_below(&base, "/chat/completions"))?,
             limit_name: settings.max_tokens_field.unwrap_or(by_host),
             key_header: KeyHeader::new(settings.auth.unwrap_or(Auth::Bearer), "api-key"),
         })
@@ -55,6 +50,12 @@ impl Provider for OpenAi {
     fn reply(&self, response: Response<Bytes>) -> Result<Reply, JudgeError> {
         reply(&body_of(&response)?)
     }
+}
+
+/// The path of a method. An address without a path gets the version that everybody speaks.
+pub(super) fn path_below(base: &Uri, method: &str) -> String {
+    let version = if base.path().trim_matches('/').is_empty() { "/v1" } else { "" };
+    format!("{version}{method}")
 }
 
 /// The request body of a chat completion.
