@@ -438,13 +438,28 @@ async fn the_page_loads_nothing_from_elsewhere() {
 
 #[tokio::test]
 async fn the_facts_for_programs_name_version_metrics_and_judges() {
-    let (world, _) = World::new().judge_replies(["{}"]).await;
-    let world = world.start().await;
+    let world = World::new().start().await;
     let info = json_of(&send(&world, Method::GET, "/info.json", &[], "").await);
     assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(info["judges"], json!([{"name": "default", "model": "stub"}]));
+    assert_eq!(info["judges"], json!([]));
     let rouge = info["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == "rouge").unwrap();
     assert_eq!((&rouge["kind"], &rouge["scale"]), (&json!("computed"), &json!("0..1")));
+}
+
+#[tokio::test]
+async fn the_facts_tell_how_a_judge_fared_when_it_was_last_asked() {
+    let world = World::new().set(|settings| settings.judge.sampling_count = 1);
+    let replies = vec![json!({"text": r#"{"explanation": "e", "score": 4}"#}), json!({"status": 401})];
+    let (world, _) = world.judge(Conduct::Replies(replies)).await;
+    let world = world.start().await;
+    for (text, state) in [(None, "not_asked"), (Some("a"), "up"), (Some("b"), "failing")] {
+        if let Some(text) = text {
+            let question = json!({"fluency_input": {"instance": {"prediction": text}}});
+            post(&world, PATH, question.to_string()).await;
+        }
+        let info = json_of(&send(&world, Method::GET, "/info.json", &[], "").await);
+        assert_eq!(info["judges"], json!([{"name": "default", "model": "stub", "state": state}]));
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! One [`Counters`] belongs to one judge; its layers count into it. [`Counters::now`] is a copy to read from, for
 //! telemetry and tests. Counts only grow.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Usage;
@@ -30,6 +30,21 @@ pub struct Counters {
     output_tokens: AtomicU64,
     cached_input_tokens: AtomicU64,
     reasoning_tokens: AtomicU64,
+    /// A [`State`].
+    state: AtomicU8,
+}
+
+/// How a judge fares, as its last call tells. Nobody is called to find out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum State {
+    /// Nobody has asked it yet.
+    #[default]
+    NotAsked,
+    /// It answered, or asked for patience.
+    Up,
+    /// Its last call failed.
+    Failing,
 }
 
 /// One kind of event.
@@ -122,6 +137,17 @@ impl Counters {
             Event::OverBudget => &self.over_budget,
         };
         counter.fetch_add(1, Ordering::Relaxed);
+        if matches!(event, Event::Answered | Event::Throttled) {
+            self.state.store(State::Up as u8, Ordering::Relaxed);
+        } else if event == Event::Failed {
+            self.state.store(State::Failing as u8, Ordering::Relaxed);
+        }
+    }
+
+    /// As the last call tells.
+    pub fn state(&self) -> State {
+        let state = self.state.load(Ordering::Relaxed);
+        [State::Up, State::Failing].into_iter().find(|known| *known as u8 == state).unwrap_or_default()
     }
 
     /// Time that a call spent in line.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::cache::{Cached, Identity, Store};
-use super::counters::{Counters, Counts, Event};
+use super::counters::{Counters, Counts, Event, State};
 use super::endpoint::Endpoint;
 use super::http::Http;
 use super::layers::{Capability, Deadline, Observed, Retry};
@@ -122,6 +122,11 @@ impl ConfiguredJudge {
     /// The model it is asked for; empty for a script.
     pub fn model(&self) -> &str {
         &self.model
+    }
+
+    /// How it fares, as its last call tells.
+    pub fn state(&self) -> State {
+        self.counters.state()
     }
 
     /// What it has cost and how it fared.

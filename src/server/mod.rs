@@ -127,7 +127,7 @@ fn callers(settings: &Settings, evaluator: Arc<Evaluator>, health: &Health, keys
     let keys_unless = |open: bool| keys.filter(|_| !open);
     let page_keys = keys_unless(server.open_page);
     let who = Keyed { calls: keys.is_some(), pages: page_keys.is_some() };
-    let people = keyed(page::routes(evaluator.roster(), who), Door::Rest, page_keys);
+    let people = keyed(page::routes(Arc::clone(&evaluator), who), Door::Rest, page_keys);
     let service = Service::new(evaluator);
     // One budget for both doors.
     let admission = Admission::new(limits);

@@ -37,6 +37,8 @@ const EXAMPLES = {
   },
 };
 
+const STATES = { not_asked: "not asked yet", up: "up", failing: "its last call failed" };
+
 const find = (id) => document.getElementById(id);
 
 function element(name, text, attributes = {}) {
@@ -51,7 +53,8 @@ async function showInfo() {
   find("version").textContent = info.version;
   find("judges").replaceChildren(
     ...(info.judges.length
-      ? info.judges.map((judge) => element("li", judge.model ? `${judge.name} · ${judge.model}` : judge.name))
+      ? info.judges.map(({ name, model, state }) =>
+          element("li", [name, model, STATES[state]].filter(Boolean).join(" · ")))
       : [element("li", "None configured: computed metrics work, judged ones say so.")]),
   );
   find("metrics").replaceChildren(...info.metrics.map((metric) => {

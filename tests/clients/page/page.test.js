@@ -34,6 +34,7 @@ test("the page names version, judges and metrics with their scales", async () =>
   assert.equal(info.judges.length, 1);
   assert.equal(await page.locator("#judges li").count(), 1);
   assert.ok((await page.locator("#judges").textContent()).startsWith(info.judges[0].name));
+  assert.match(await page.locator("#judges").textContent(), / · (not asked yet|up)$/);
   assert.equal(await page.locator("#metrics tr").count(), info.metrics.length);
   const rouge = page.getByRole("row").filter({ has: page.getByRole("rowheader", { name: "rouge", exact: true }) });
   assert.match(await rouge.textContent(), /computed0\.\.1prediction, reference/);
