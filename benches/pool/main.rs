@@ -179,11 +179,11 @@ async fn tail() {
             .map(|counts| counts["tokens"].as_u64().unwrap_or_default())
             .sum();
         println!(
-            "tail, hedging {hedge}: {} questions, p50 {:.0?}, p99 {:.0?}; {ended} ended by their deadline of 3 s, the \
+            "tail, hedging {hedge}: {} questions, p50 {} ms, p99 {} ms; {ended} ended by their deadline of 3 s, the \
              latest {late:.1?} after it; {:.1} % extra calls; tokens counted here {} and there {theirs}, {} calls given up",
             seen.len(),
-            quantile(&mut times, 0.5),
-            quantile(&mut times, 0.99),
+            quantile(&mut times, 0.5).as_millis(),
+            quantile(&mut times, 0.99).as_millis(),
             100.0 * counts.hedges as f64 / seen.len() as f64,
             counts.usage.total(),
             counts.abandoned,
