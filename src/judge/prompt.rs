@@ -37,6 +37,8 @@ pub struct Prompt {
     earlier: Vec<Turn>,
     user: String,
     form_goes: FormGoes,
+    /// The words of the rubric's levels; empty where the scale is in a caller's words.
+    words: Vec<String>,
     markers: Markers,
     material: Arc<Material>,
 }
@@ -157,6 +159,7 @@ impl Prompt {
             earlier: Vec::new(),
             user: text,
             form_goes: FormGoes::AfterUser,
+            words: Vec::new(),
             markers,
             material: Arc::new(Material::new(values)),
         })
@@ -167,12 +170,15 @@ impl Prompt {
         self.composed(form, "Reply now, in the form described.")
     }
 
-    /// The same for a reply that is one score and nothing else. The question ends with the form: a judge that
-    /// is read by its first token has nothing else to go by.
+    /// The same for a reply that is one score and nothing else. The question ends with the form and with what
+    /// the scores stand for: a judge that is read by its first token has nothing else to go by.
     pub fn with_bare_score(&self, labels: &[String]) -> (String, String) {
-        let labels = labels.join(", ");
-        let form = format!("Reply with the score alone, one of {labels}, and nothing else.");
-        self.composed(&form, &format!("Reply now with the score alone, one of {labels}."))
+        let said: Vec<String> = match self.words.len() == labels.len() {
+            true => labels.iter().zip(&self.words).map(|(label, word)| format!("{label} ({word})")).collect(),
+            false => labels.to_vec(),
+        };
+        let form = format!("Reply with the score alone, one of {}, and nothing else.", labels.join(", "));
+        self.composed(&form, &format!("Reply now with the score alone: {}.", said.join(" or ")))
     }
 
     fn composed(&self, form: &str, closing: &str) -> (String, String) {
@@ -222,6 +228,7 @@ impl Prompt {
             earlier: Vec::new(),
             user,
             form_goes: FormGoes::IntoSystem,
+            words: rubric.scale.iter().map(|level| level.word.clone()).collect(),
             markers,
             material: Arc::new(Material::new(values)),
         })
@@ -401,7 +408,7 @@ mod tests {
         let prompt = Prompt::for_rubric(rubrics.get("groundedness").unwrap(), &inputs, false).unwrap();
         let (system, user) = prompt.with_bare_score(&["0".to_owned(), "1".to_owned()]);
         assert!(system.ends_with("Reply with the score alone, one of 0, 1, and nothing else."));
-        assert!(user.ends_with("Reply now with the score alone, one of 0, 1."));
+        assert!(user.ends_with("Reply now with the score alone: 0 (ungrounded) or 1 (grounded)."));
     }
 
     #[test]

@@ -96,6 +96,7 @@ impl Prompt {
             earlier: turns,
             user: user.unwrap_or_default(),
             form_goes: FormGoes::AfterUser,
+            words: Vec::new(),
             markers,
             material,
         })
