@@ -41,7 +41,7 @@ pub struct ConfiguredJudge {
     aliases: Vec<String>,
     model: String,
     counters: Arc<Counters>,
-    judge: Cached<Retry<Pool<Lone>>>,
+    judge: Cached<Retry<Arc<Pool<Lone>>>>,
 }
 
 /// Builds the judge that `settings` describe, with keys from the process's environment, and answers kept in `store`.

@@ -69,7 +69,7 @@ pub struct House {
 /// Endpoints that are asked as one.
 #[derive(Debug)]
 pub struct Pool<J> {
-    members: Vec<Member<J>>,
+    members: Vec<Arc<Member<J>>>,
     line: Line,
     /// A place or a rest has ended, for whoever has the turn.
     freed: Notify,
@@ -86,14 +86,14 @@ impl<J> Pool<J> {
         endpoints: impl IntoIterator<Item = (J, Terms)>,
         house: House,
         counters: Arc<Counters>,
-    ) -> Self {
+    ) -> Arc<Self> {
         let House { max_tokens, budget, hedge, shared } = house;
         let quota = |terms: &Terms| shared.as_ref().and_then(|(link, judge)| Quota::new(link, judge, terms));
         let member = |(judge, terms)| {
             let quota = quota(&terms);
-            Member::new(judge, terms, quota)
+            Arc::new(Member::new(judge, terms, quota))
         };
-        Self {
+        Arc::new(Self {
             members: endpoints.into_iter().map(member).collect(),
             line: Line::default(),
             freed: Notify::new(),
@@ -101,7 +101,7 @@ impl<J> Pool<J> {
             budget,
             hedging: hedge.then(Hedging::default),
             counters,
-        }
+        })
     }
 
     /// Tokens to reserve for a question: all that is sent, and all that may come back.
@@ -119,7 +119,7 @@ impl<J> Pool<J> {
     }
 
     /// Waits for the turn and for an endpoint.
-    async fn place(&self, question: &Question) -> Result<Place<'_, J>, JudgeError> {
+    async fn place(self: &Arc<Self>, question: &Question) -> Result<Place<J>, JudgeError> {
         let joined = Instant::now();
         let estimate = self.estimate(question);
         let turn = self.line.turn(question.caller);
@@ -153,8 +153,9 @@ impl<J> Pool<J> {
         let fastest = self.members.iter().filter_map(|member| member.pace(now)).min_by(f64::total_cmp);
         let typical = fastest.unwrap_or(1.0);
         let standing = |last_resort| {
-            let of = |member| (member, Member::standing(member, now, tokens, typical, last_resort));
-            choose_among(self.members.iter().map(of).collect(), &question.failed_at)
+            let of = |member: &Arc<Member<J>>| member.standing(now, tokens, typical, last_resort);
+            let standings = self.members.iter().map(|member| (member, of(member))).collect();
+            choose_among(standings, &question.failed_at)
         };
         standing(false).or_else(|| standing(true)).unwrap_or_else(|| {
             let rests = self.members.iter().filter_map(|member| member.rests_until(now)).min();
@@ -197,26 +198,26 @@ impl<J> Pool<J> {
         Ok(())
     }
 
-    fn begin<'p>(
-        &'p self,
-        member: &'p Member<J>,
+    fn begin(
+        self: &Arc<Self>,
+        member: &Arc<Member<J>>,
         now: Instant,
         estimate: Usage,
         queued: Duration,
-    ) -> Result<Place<'p, J>, JudgeError> {
+    ) -> Result<Place<J>, JudgeError> {
         let reserve = self.budget.as_ref().map(|budget| budget.reserve(now, estimate)).transpose();
         let reserve = reserve.inspect_err(|_| self.counters.count(Event::OverBudget))?;
         self.counters.count(Event::Call);
         self.counters.queued(queued);
         let sent = member.begin(now, estimate.total());
-        Ok(Place { pool: self, member, sent, estimate, reserve, queued, ended: false })
+        Ok(Place { pool: Arc::clone(self), member: Arc::clone(member), sent, estimate, reserve, queued, ended: false })
     }
 
     /// Whether an endpoint other than `asked`, that has not failed this question, could be asked now.
-    fn has_another(&self, asked: &Member<J>, question: &Question) -> bool {
+    fn has_another(&self, asked: &Arc<Member<J>>, question: &Question) -> bool {
         let now = Instant::now();
         self.members.iter().any(|member| {
-            !std::ptr::eq(member, asked)
+            !Arc::ptr_eq(member, asked)
                 && !question.failed_at.contains(&member.terms.name)
                 && !matches!(member.standing(now, 0, 1.0, false), Standing::Down | Standing::Throttled)
         })
@@ -224,15 +225,15 @@ impl<J> Pool<J> {
 }
 
 impl<J: Judge> Pool<J> {
-    async fn call(&self, mut place: Place<'_, J>, question: &Question) -> Result<Reply, JudgeError> {
-        let member = place.member;
+    async fn call(mut place: Place<J>, question: &Question) -> Result<Reply, JudgeError> {
+        let (pool, member) = (Arc::clone(&place.pool), Arc::clone(&place.member));
         let answer = member.judge.ask(question).await;
         let took = place.sent.at.elapsed();
         match answer {
             Ok(mut reply) => {
                 place.end(End::Answered(reply.usage));
-                self.counters.count(Event::Answered);
-                self.counters.used(reply.usage);
+                pool.counters.count(Event::Answered);
+                pool.counters.used(reply.usage);
                 reply.journey.endpoint = Arc::clone(&member.terms.name);
                 reply.journey.attempts = 1;
                 reply.journey.queued = place.queued;
@@ -241,7 +242,7 @@ impl<J: Judge> Pool<J> {
             }
             Err(mut error) => {
                 place.end(End::Failed(&error));
-                self.counters.count(if error.kind == JudgeErrorKind::Throttled {
+                pool.counters.count(if error.kind == JudgeErrorKind::Throttled {
                     Event::Throttled
                 } else if error.kind == JudgeErrorKind::OutOfTime {
                     Event::Abandoned
@@ -249,7 +250,7 @@ impl<J: Judge> Pool<J> {
                     Event::Failed
                 });
                 let helps = error.is_transient() || health::is_the_endpoints_fault(error.kind);
-                error.elsewhere = helps && self.has_another(member, question);
+                error.elsewhere = helps && pool.has_another(&member, question);
                 error.endpoint = member.terms.name.to_string();
                 Err(error)
             }
@@ -257,11 +258,11 @@ impl<J: Judge> Pool<J> {
     }
 }
 
-impl<J: Judge> Judge for Pool<J> {
+impl<J: Judge + 'static> Judge for Arc<Pool<J>> {
     async fn ask(&self, question: &Question) -> Result<Reply, JudgeError> {
         let place = self.place(question).await?;
         match &self.hedging {
-            None => self.call(place, question).await,
+            None => Pool::call(place, question).await,
             Some(hedging) => self.race(hedging, place, question).await,
         }
     }
@@ -269,7 +270,7 @@ impl<J: Judge> Judge for Pool<J> {
 
 /// What to do with the question whose turn it is.
 enum Choice<'p, J> {
-    Ask(&'p Member<J>),
+    Ask(&'p Arc<Member<J>>),
     Wait(Wait),
 }
 
@@ -285,7 +286,7 @@ struct Wait {
 /// Of those who can be asked, sooner or later: who has not failed this question, then the lowest priority number,
 /// then the least load. Absent when there is nobody.
 fn choose_among<'p, J>(
-    standings: Vec<(&'p Member<J>, Standing)>,
+    standings: Vec<(&'p Arc<Member<J>>, Standing)>,
     failed_at: &[Arc<str>],
 ) -> Option<Choice<'p, J>> {
     let rank = |member: &Member<J>| (failed_at.contains(&member.terms.name), member.terms.priority);
@@ -309,9 +310,9 @@ fn choose_among<'p, J>(
 }
 
 /// A place at an endpoint, for one call. Dropped before the end, it counts as given up.
-struct Place<'p, J> {
-    pool: &'p Pool<J>,
-    member: &'p Member<J>,
+struct Place<J> {
+    pool: Arc<Pool<J>>,
+    member: Arc<Member<J>>,
     sent: Sent,
     estimate: Usage,
     reserve: Option<Reserve>,
@@ -319,7 +320,7 @@ struct Place<'p, J> {
     ended: bool,
 }
 
-impl<J> Place<'_, J> {
+impl<J> Place<J> {
     fn end(&mut self, end: End<'_>) {
         self.ended = true;
         let now = Instant::now();
@@ -334,7 +335,7 @@ impl<J> Place<'_, J> {
     }
 }
 
-impl<J> Drop for Place<'_, J> {
+impl<J> Drop for Place<J> {
     fn drop(&mut self) {
         if !self.ended {
             self.end(End::Abandoned);
