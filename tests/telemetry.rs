@@ -388,6 +388,12 @@ async fn every_metric_is_on_the_admin_port_with_labels_that_callers_cannot_make_
     assert_eq!((questions("endpoint"), questions("memory")), (4.0, 4.0));
     let throttled = format!("{{error_type=\"throttled\",{judged}}}");
     assert_eq!(value(&format!("gen_ai_client_inference_duration_seconds_count{throttled}")), 1.0);
+    let events = |event: &str| {
+        value(&format!(
+            "rapid_eval_judge_events_total{{eval_judge=\"default\",eval_judge_event=\"{event}\"}}"
+        ))
+    };
+    assert_eq!((events("hedge"), events("abandoned")), (0.0, 0.0));
     assert_eq!(value("rapid_eval_workers_threads"), 2.0);
     assert_eq!(value("rapid_eval_calls_open"), 0.0);
     assert!(value("rapid_eval_workers_busy_seconds_total") > 0.0);

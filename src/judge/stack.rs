@@ -70,6 +70,7 @@ fn build(
     store: Option<Arc<Store>>,
 ) -> Result<ConfiguredJudge, SettingsError> {
     let counters = Arc::<Counters>::default();
+    telemetry::metrics::follow_judge(&settings.name, &counters);
     let mut endpoints = Vec::new();
     // From the inside out. What an endpoint is like is its own: the deadline is for one call, and a refused field is
     // no failed attempt, so both stand inside whatever chooses and whatever asks again.

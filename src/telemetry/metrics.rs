@@ -4,16 +4,17 @@
 //! callers send: names of metrics and judges are the configured ones, methods and routes the known ones.
 //! The SDK has no exemplars yet, so neither have these.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use opentelemetry::metrics::{Counter, Histogram, Meter, MeterProvider};
+use opentelemetry::metrics::{AsyncInstrument, Counter, Histogram, Meter, MeterProvider};
 use opentelemetry::{KeyValue, Value};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Registry, TextEncoder};
 
 use crate::judge::Usage;
+use crate::judge::counters::Counters;
 use crate::telemetry::names::{Metric, SCOPE, attribute, metric};
 
 /// Upper bounds of durations, in seconds: computed metrics take microseconds, judges minutes.
@@ -31,6 +32,9 @@ const SCORES_OF_ONE: usize = 1000;
 
 static INSTRUMENTS: OnceLock<Instruments> = OnceLock::new();
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
+
+/// The judges of this process that are still there, by name.
+static JUDGES: Mutex<Vec<(String, Weak<Counters>)>> = Mutex::new(Vec::new());
 
 static CALLS_OPEN: AtomicI64 = AtomicI64::new(0);
 static WORKER_THREADS: AtomicU64 = AtomicU64::new(0);
@@ -58,6 +62,7 @@ struct Instruments {
 pub(super) fn install(provider: &SdkMeterProvider, registry: Option<Registry>) {
     let meter = provider.meter(SCOPE);
     observe_process(&meter);
+    observe_judges(&meter);
     let seconds = |metric| histogram(&meter, metric, &SECONDS);
     let counter =
         |of: Metric| meter.u64_counter(of.name).with_unit(of.unit).with_description(of.about).build();
@@ -113,6 +118,37 @@ fn observe_process(meter: &Meter) {
             counter.observe(busy.as_secs_f64(), &[]);
         })
         .build();
+}
+
+/// What the layers of judges count by themselves.
+fn observe_judges(meter: &Meter) {
+    let of = metric::JUDGE_EVENTS;
+    let observe = |counter: &dyn AsyncInstrument<u64>| {
+        let judges = JUDGES.lock().unwrap_or_else(PoisonError::into_inner);
+        for (judge, counters) in judges.iter() {
+            let Some(counts) = counters.upgrade().map(|counters| counters.now()) else { continue };
+            for (event, count) in [
+                ("hedge", counts.hedges),
+                ("hedge_won", counts.hedges_won),
+                ("retry_refused", counts.retries_refused),
+                ("over_budget", counts.over_budget),
+                ("abandoned", counts.abandoned),
+            ] {
+                let labels =
+                    [KeyValue::new(attribute::JUDGE, judge.clone()), KeyValue::new(attribute::EVENT, event)];
+                counter.observe(count, &labels);
+            }
+        }
+    };
+    let counter = meter.u64_observable_counter(of.name).with_unit(of.unit).with_description(of.about);
+    counter.with_callback(observe).build();
+}
+
+/// A judge counts into these for as long as it is there.
+pub(crate) fn follow_judge(name: &str, counters: &Arc<Counters>) {
+    let mut judges = JUDGES.lock().unwrap_or_else(PoisonError::into_inner);
+    judges.retain(|(_, counters)| counters.strong_count() > 0);
+    judges.push((name.to_owned(), Arc::downgrade(counters)));
 }
 
 /// All metrics in Prometheus's text format; `None` = there is no registry.
@@ -218,5 +254,32 @@ pub(crate) fn worker_was_busy(began: Instant) {
 pub(crate) fn worker_queue(queued: Instant) {
     if let Some(instruments) = INSTRUMENTS.get() {
         instruments.worker_queue.record(queued.elapsed().as_secs_f64(), &[]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::counters::Event;
+
+    #[test]
+    fn what_a_judge_counts_is_a_metric_while_the_judge_is_there() {
+        let registry = Registry::new();
+        let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone()).build().unwrap();
+        let provider = SdkMeterProvider::builder().with_reader(reader).build();
+        observe_judges(&provider.meter(SCOPE));
+        let seen = || TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        let counters = Arc::<Counters>::default();
+        follow_judge("counted", &counters);
+        (0..3).for_each(|_| counters.count(Event::Hedge));
+        let series = |event| format!("eval_judge=\"counted\",eval_judge_event=\"{event}\"");
+        let value = |page: &str, event| {
+            let line = page.lines().find(|line| line.contains(&series(event)))?;
+            line.rsplit(' ').next()?.parse::<f64>().ok()
+        };
+        let page = seen();
+        assert_eq!((value(&page, "hedge"), value(&page, "abandoned")), (Some(3.0), Some(0.0)), "{page}");
+        drop(counters);
+        assert_eq!(value(&seen(), "hedge"), None);
     }
 }

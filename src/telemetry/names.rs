@@ -62,6 +62,8 @@ pub mod attribute {
     pub const SOURCE: &str = "eval.judge.source";
     /// Answers of one evaluation that no call of its own was made for.
     pub const REUSED: &str = "eval.judge.reused";
+    /// What happened to a call: `hedge`, `hedge_won`, `retry_refused`, `over_budget`, `abandoned`.
+    pub const EVENT: &str = "eval.judge.event";
     /// Which sample of an item a judge was asked for, from 0.
     pub const SAMPLE: &str = "eval.sample";
     /// Request fields that were left out because the endpoint refuses them.
@@ -181,6 +183,7 @@ pub mod metric {
         JUDGE_DURATION: Histogram "gen_ai.client.inference.duration", "s", "Time of one call of a judge; a retry is a call of its own.";
         JUDGE_QUESTIONS: Counter "rapid_eval.judge.questions", "{question}", "Questions that were answered, by where the answer comes from.";
         JUDGE_RETRIES: Counter "rapid_eval.judge.retries", "{call}", "Calls that asked a judge again.";
+        JUDGE_EVENTS: Counter "rapid_eval.judge.events", "{event}", "Second copies sent and those that were first, retries and calls that a budget refused, calls dropped before their answer.";
         JUDGE_QUEUE: Histogram "rapid_eval.judge.queue.duration", "s", "Time that questions waited for one of a judge's places.";
         INPUT_TOKENS: Counter "gen_ai.client.inference.usage.input_tokens", "{token}", "Prompt tokens, cached ones included.";
         OUTPUT_TOKENS: Counter "gen_ai.client.inference.usage.output_tokens", "{token}", "Output tokens, reasoning included.";
