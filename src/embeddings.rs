@@ -19,11 +19,12 @@ use tokio::time::{Instant, sleep};
 use crate::judge::endpoint::exchange;
 use crate::judge::http::Http;
 use crate::judge::layers::{in_time, rest};
-use crate::judge::providers::embeddings::{Embeddings, Vector, vectors};
+use crate::judge::providers::embeddings::{Embedded, Embeddings, Vector, embedded};
 use crate::judge::providers::unreadable;
 use crate::judge::secret::Key;
 use crate::judge::settings::{Environment, JudgeSettings, ProviderKind, SettingsError};
 use crate::judge::{JudgeError, JudgeErrorKind};
+use crate::telemetry::judge::Callee;
 
 /// Most texts of one request: OpenAI takes no more.
 const MOST_BATCH_TEXTS: usize = 2048;
@@ -154,6 +155,7 @@ impl Text {
 /// Asks the endpoint.
 pub struct Embedder {
     model: String,
+    callee: Callee,
     wire: Embeddings,
     key: Key,
     http: Http,
@@ -187,6 +189,7 @@ impl Embedder {
             key: endpoint.key(environment).map_err(renamed)?,
             http: http.with_longest_answer(LONGEST_ANSWER),
             timeout: endpoint.timeout(),
+            callee: Callee::of(&endpoint.name, "", &endpoint),
             model: endpoint.model,
             batch_texts: settings.batch_texts,
             max_concurrency,
@@ -242,8 +245,9 @@ impl Embedder {
             })?;
         let mut attempt = 1;
         loop {
-            let error = match in_time(self.timeout, deadline, self.ask_once(batch)).await {
-                Ok(found) => return Ok(found),
+            let asked = in_time(self.timeout, deadline, self.ask_once(batch));
+            let error = match self.callee.watch_embeddings(attempt - 1, asked).await {
+                Ok(found) => return Ok(found.vectors),
                 Err(error) => error,
             };
             let pause = match attempt < ATTEMPTS && error.is_transient() {
@@ -256,13 +260,13 @@ impl Embedder {
         }
     }
 
-    async fn ask_once(&self, batch: &[&Text]) -> Result<Vec<Vector>, JudgeError> {
+    async fn ask_once(&self, batch: &[&Text]) -> Result<Embedded, JudgeError> {
         let key = self.key.read().await?;
         let request = self.wire.request(batch.iter().map(|text| text.text.as_str()), key.as_ref())?;
         let response = exchange(&self.http, request, key.as_ref()).await?;
         let count = batch.len();
         // Megabytes of digits are not for a thread that others wait for.
-        tokio::task::spawn_blocking(move || vectors(&response, count))
+        tokio::task::spawn_blocking(move || embedded(&response, count))
             .await
             .unwrap_or_else(|_| Err(unreadable("reading the answer failed")))
     }

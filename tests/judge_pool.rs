@@ -114,6 +114,32 @@ async fn two_hundred_equal_requests_at_once_make_one_call_for_each_sample() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn samples_of_an_item_are_one_call_where_the_endpoint_takes_their_number() {
+    let said = [5, 5, 2, 5].map(|score| json!({"explanation": "fine", "score": score}).to_string());
+    let stub = StubJudge::start(Conduct::Chooses(said.to_vec())).await;
+    let settings = stub.settings();
+    let world = World::new().set(|all| all.judges.push(settings)).start().await;
+    let mut request = fluency("a text", 4);
+    request["include_details"] = json!(true);
+    let answer = as_json(&world.evaluate(request.clone()).await.unwrap());
+    let result = &answer["fluencyResult"];
+    assert_eq!(
+        (result["score"].as_f64(), result["confidence"].as_f64()),
+        (Some(5.0), Some(0.75)),
+        "{answer}"
+    );
+    // The prompt is charged once, the four replies each.
+    let usage = &result["details"]["usage"];
+    assert_eq!((usage["inputTokens"].as_str(), usage["outputTokens"].as_str()), (Some("100"), Some("80")));
+    assert_eq!((stub.calls(), &stub.asked()[0]["n"]), (1, &json!(4)));
+    // Each sample is kept by itself: two more of the same item are two answers of one call.
+    let mut more = request;
+    more["autorater_config"]["sampling_count"] = json!(6);
+    world.evaluate(more).await.unwrap();
+    assert_eq!((stub.calls(), &stub.asked()[1]["n"]), (2, &json!(2)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_can_refuse_kept_answers() {
     let stub = StubJudge::start(verdict(1)).await;
     let settings = stub.settings();

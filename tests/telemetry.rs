@@ -78,6 +78,52 @@ fn busy_at(call: usize) -> Conduct {
 }
 
 #[tokio::test]
+async fn samples_that_share_a_call_have_one_span_with_all_that_they_cost() {
+    let said = [4, 4, 4].map(|score| json!({"explanation": "fine", "score": score}).to_string());
+    let (collector, judge) =
+        (Collector::start().await, StubJudge::start(Conduct::Chooses(said.to_vec())).await);
+    let process = start(&[], &collector.environment("grpc"), Some(&judge));
+    let fluency = json!({"fluency_input": {"instance": {"prediction": "Hello."}},
+                         "autorater_config": {"sampling_count": 3}});
+    evaluate_in_trace(&process, &fluency).await;
+    let shown = ["eval.samples", "eval.votes", "gen_ai.request.choice.count", "gen_ai.usage.output_tokens"];
+    let spans = collector.spans(3).await;
+    assert_eq!(
+        tree(&spans, &unhex(CALLER), &shown),
+        "rapideval.v1.EvaluationService/EvaluateInstances\n  evaluate fluency eval.samples=3 eval.votes=3\n    \
+         chat stub gen_ai.request.choice.count=3 gen_ai.usage.output_tokens=60\n"
+    );
+}
+
+#[tokio::test]
+async fn calls_for_embeddings_have_spans_and_their_tokens_are_counted() {
+    let first = vec![json!({"status": 503})];
+    let (collector, stub) =
+        (Collector::start().await, StubJudge::start(Conduct::Embeds { first, delay_ms: 0 }).await);
+    let base = format!("http://{}", stub.address);
+    let settings = [("embeddings.base_url", base.as_str()), ("embeddings.model", "e-1")];
+    let process = start(&settings, &collector.environment("grpc"), None);
+    let pair = json!({"prediction": "[1, 0]", "reference": "[1, 1]"});
+    evaluate_in_trace(&process, &json!({"semantic_similarity_input": {"instances": [pair]}})).await;
+    let shown =
+        ["gen_ai.operation.name", "http.request.resend_count", "error.type", "gen_ai.usage.input_tokens"];
+    let spans = collector.spans(4).await;
+    assert_eq!(
+        tree(&spans, &unhex(CALLER), &shown),
+        "rapideval.v1.EvaluationService/EvaluateInstances\n  evaluate semantic_similarity\n    \
+         embeddings e-1 gen_ai.operation.name=embeddings error.type=unreachable\n    \
+         embeddings e-1 gen_ai.operation.name=embeddings http.request.resend_count=1 gen_ai.usage.input_tokens=1\n"
+    );
+    let answer = get(process.admin, "/metrics").await;
+    let page = answer.text();
+    let labels = "eval_judge=\"embeddings\",gen_ai_provider_name=\"openai\",gen_ai_request_model=\"e-1\"";
+    assert!(
+        page.contains(&format!("gen_ai_client_inference_usage_input_tokens_total{{{labels}}} 1\n")),
+        "{page}"
+    );
+}
+
+#[tokio::test]
 async fn a_comparison_with_a_retry_and_a_cache_hit_leaves_the_spans_that_a_reader_expects() {
     let (collector, judge) = (Collector::start().await, StubJudge::start(busy_at(1)).await);
     let process = start(&[], &collector.environment("grpc"), Some(&judge));

@@ -15,9 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rapid_eval::judge::settings::JudgeSettings;
+use rapid_eval::judge::endpoint::Endpoint;
+use rapid_eval::judge::http::Http;
+use rapid_eval::judge::secret::Key;
+use rapid_eval::judge::settings::{JudgeSettings, ProviderKind};
 use rapid_eval::judge::stack::{ConfiguredJudge, connect_in};
-use rapid_eval::judge::{Judge, JudgeError, JudgeErrorKind, Question, Reply, Speaker, Turn};
+use rapid_eval::judge::{Judge, JudgeError, JudgeErrorKind, Question, Reply, Speaker, Turn, providers};
 use upstream::Upstream;
 
 fn main() {
@@ -192,48 +195,94 @@ async fn tail() {
     }
 }
 
-/// A thousand calls a second for ten seconds, every other one by a bare client.
+/// How a call is made in [`added`].
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// By a bare HTTP client that does not look at the answer.
+    Bare,
+    /// By the wire of the provider and the connection of the service: the body written, the answer read.
+    Wire,
+    /// By the judge as a whole, with the pool.
+    Judge,
+}
+
+const WAYS: [Way; 3] = [Way::Bare, Way::Wire, Way::Judge];
+
+/// A thousand calls a second for twelve seconds, the three ways in turns; and the layers by themselves.
 async fn added() {
     let upstream = Upstream::start(&[]);
-    let judge = judge(&[&upstream], "max_concurrency = 1000");
+    let whole = judge(&[&upstream], "max_concurrency = 1000");
     let client = reqwest::Client::new();
     let url = format!("{}/v1/chat/completions", upstream.base);
     let body = "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"rate text number 123\"}]}";
+    let settings = format!("provider = 'openai'\nmodel = 'm'\nbase_url = '{}/v1'", upstream.base);
+    let settings: JudgeSettings = toml::from_str(&settings).expect("the settings above");
+    let provider = providers::provider(&settings, &|_| None).expect("the settings above");
+    let http = Http::new(&upstream.base.parse().expect("an address"), None).expect("nothing to read");
+    let wire = Arc::new(Endpoint::new(provider.expect("it has a wire"), Key::None, http));
     for measured in [false, true] {
         let began = tokio::time::Instant::now();
-        let calls = if measured { 10_000_u64 } else { 2_000 };
+        let calls = if measured { 12_000_u64 } else { 3_000 };
         let mut tasks = Vec::new();
-        for number in 0..calls {
+        for (number, way) in (0..calls).zip(WAYS.into_iter().cycle()) {
             tokio::time::sleep_until(began + Duration::from_micros(1000 * number)).await;
-            let (judge, client, url) = (Arc::clone(&judge), client.clone(), url.clone());
-            tasks.push(tokio::spawn(async move {
+            let (whole, wire, client, url) =
+                (Arc::clone(&whole), Arc::clone(&wire), client.clone(), url.clone());
+            let task = tokio::spawn(async move {
                 let asked = Instant::now();
-                if number % 2 == 0 {
-                    judge.ask(&question(number, None)).await.expect("it answers");
-                } else {
-                    let request = client.post(url).header("content-type", "application/json").body(body);
-                    let answer = request.send().await.expect("it answers");
-                    answer.bytes().await.expect("it answers");
+                match way {
+                    Way::Bare => {
+                        let request = client.post(url).header("content-type", "application/json").body(body);
+                        let answer = request.send().await.expect("it answers");
+                        answer.bytes().await.expect("it answers");
+                    }
+                    Way::Wire => drop(wire.ask(&question(number, None)).await.expect("it answers")),
+                    Way::Judge => drop(whole.ask(&question(number, None)).await.expect("it answers")),
                 }
                 asked.elapsed()
-            }));
+            });
+            tasks.push((way, task));
         }
-        let (mut pool, mut bare) = (Vec::new(), Vec::new());
-        for (number, task) in tasks.into_iter().enumerate() {
-            let times = if number % 2 == 0 { &mut pool } else { &mut bare };
-            times.push(task.await.expect("no call panics"));
+        let mut times = WAYS.map(|way| (way, Vec::new()));
+        for (way, task) in tasks {
+            let took = task.await.expect("no call panics");
+            times.iter_mut().filter(|(of, _)| *of == way).for_each(|(_, times)| times.push(took));
         }
         if !measured {
             continue;
         }
         for part in [0.5, 0.99] {
-            let (pool, bare) = (quantile(&mut pool, part), quantile(&mut bare, part));
+            let [bare, wire, judge] =
+                times.each_mut().map(|(_, times)| quantile(times, part).as_micros().cast_signed());
             println!(
-                "added, p{:.0}: pool {pool:.0?}, bare client {bare:.0?}, ratio {:.2}, {} us more, at 1,000 calls/s",
+                "added, p{:.0}: bare client {bare} us, with the provider's wire {wire} us ({:+}), with the whole judge {judge} us \
+                 ({:+}), ratio {:.2}, at 1,000 calls/s",
                 100.0 * part,
-                pool.as_secs_f64() / bare.as_secs_f64(),
-                pool.as_micros().cast_signed() - bare.as_micros().cast_signed(),
+                wire - bare,
+                judge - wire,
+                judge as f64 / bare as f64,
             );
         }
     }
+    let layers = layers_alone().await;
+    println!("added, the layers alone, one call after another: {:.1} us", layers.as_nanos() as f64 / 1000.0);
+}
+
+/// What a question costs that nobody has to be called for.
+async fn layers_alone() -> Duration {
+    let script = std::env::temp_dir().join(format!("rapid-eval-bench-{}.jsonl", std::process::id()));
+    std::fs::write(&script, "\"{}\"\n").expect("a temporary file can be written");
+    let mut settings = JudgeSettings::new(ProviderKind::Scripted);
+    settings.script = Some(script.clone());
+    let judge = connect_in(&settings, &|_| None).expect("the settings above");
+    std::fs::remove_file(script).expect("it was written");
+    let calls = 100_000_u32;
+    let mut began = Instant::now();
+    for number in 0..calls + 1000 {
+        if number == 1000 {
+            began = Instant::now();
+        }
+        judge.ask(&question(u64::from(number), None)).await.expect("it answers");
+    }
+    began.elapsed() / calls
 }

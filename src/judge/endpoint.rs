@@ -36,7 +36,10 @@ impl Judge for Endpoint {
         let request = self.provider.request(question, key.as_ref())?;
         let sent = async {
             let response = exchange(&self.http, request, key.as_ref()).await?;
-            self.provider.reply(response)
+            let mut reply = self.provider.reply(response)?;
+            // Some answer more often than they were asked to.
+            reply.more_choices.truncate(question.more_choices as usize);
+            Ok(reply)
         };
         sent.await.map_err(|error| JudgeError { attempts: 1, ..error })
     }

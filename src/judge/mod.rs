@@ -67,6 +67,11 @@ pub struct Question {
     /// Which of the samples of one item this is, from 0. Part of every cache key: samples of one item
     /// must never collapse into one.
     pub sample: u32,
+    /// Whether other samples of the item are asked for at the same moment.
+    pub has_siblings: bool,
+    /// How many answers more are wanted in the same call. Filled in by the layer that asks for samples together;
+    /// others read the first answer alone.
+    pub more_choices: u32,
     /// When the caller stops waiting; absent = never. No part of a cache key. The layers give up in time for
     /// it and start no call that it leaves no room for.
     pub deadline: Option<Instant>,
@@ -162,6 +167,8 @@ pub struct Reply {
     /// Per output token the alternatives that were in play, most likely first. Their joined text need not
     /// equal `text`. Empty = not reported.
     pub alternatives: Vec<Vec<TokenChance>>,
+    /// Further answers of the same call, where they were asked for: at most as many, in no order, and free of charge.
+    pub more_choices: Vec<Result<Reply, JudgeError>>,
     /// How it was got.
     pub journey: Journey,
 }

@@ -165,6 +165,13 @@ pub enum ProviderKind {
     Scripted,
 }
 
+impl ProviderKind {
+    /// Whether its wire has a field for the number of answers in one call.
+    pub(crate) fn takes_choices(self) -> bool {
+        matches!(self, Self::OpenAi | Self::Azure | Self::Gemini)
+    }
+}
+
 /// How a key is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

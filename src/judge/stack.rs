@@ -7,7 +7,7 @@ use super::cache::{Cached, Identity, Store};
 use super::counters::{Counters, Counts, Event, State};
 use super::endpoint::Endpoint;
 use super::http::Http;
-use super::layers::{Capability, Deadline, Observed, Retry};
+use super::layers::{Capability, Deadline, Observed, Retry, Together};
 use super::pool::{Budget, House, Pool};
 use super::providers;
 use super::providers::scripted::Scripted;
@@ -41,7 +41,7 @@ pub struct ConfiguredJudge {
     aliases: Vec<String>,
     model: String,
     counters: Arc<Counters>,
-    judge: Cached<Retry<Arc<Pool<Lone>>>>,
+    judge: Cached<Together<Retry<Arc<Pool<Lone>>>>>,
 }
 
 /// Builds the judge that `settings` describe, with keys from the process's environment, and answers kept in `store`.
@@ -80,8 +80,9 @@ fn build(
         endpoints.push((Capability::new(judge), terms));
     }
     // Waiting in line is not the endpoint's time, and a pause before asking again keeps no place: the pool, which has
-    // the line, stands between the two. Nothing else retries. What is kept takes no place and no attempt, and what is
-    // shared in flight is shared with all its attempts, so keeping is outermost.
+    // the line, stands between the two. Nothing else retries. Samples asked together are one call with one place and one
+    // attempt. What is kept takes no place and no attempt, sample by sample, and what is shared in flight is shared with
+    // all its attempts, so keeping is outermost.
     let house = House {
         max_tokens: settings.max_tokens,
         budget: Budget::new(settings),
@@ -90,6 +91,7 @@ fn build(
     };
     let judge = Pool::new(endpoints, house, Arc::clone(&counters));
     let judge = Retry::new(judge, settings.attempts, Arc::clone(&counters));
+    let judge = Together::new(judge, settings.provider.takes_choices(), settings.temperature);
     let judge = Cached::new(judge, Identity::of(settings), store, Arc::clone(&counters));
     Ok(ConfiguredJudge {
         name: settings.name.clone(),

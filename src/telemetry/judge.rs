@@ -8,8 +8,9 @@ use opentelemetry::trace::{FutureExt, SpanKind, Status, TraceContextExt, WithCon
 use opentelemetry::{Array, Context, KeyValue, StringValue, Value};
 use serde_json::json;
 
+use crate::judge::providers::embeddings::Embedded;
 use crate::judge::settings::{JudgeSettings, ProviderKind};
-use crate::judge::{JudgeError, Question, Reply, ReplyForm, Sampling, Source, Speaker};
+use crate::judge::{JudgeError, Question, Reply, ReplyForm, Sampling, Source, Speaker, Usage};
 use crate::telemetry::names::{ANSWER_REUSED, attribute};
 use crate::telemetry::{metrics, recorded_text, traces};
 
@@ -83,10 +84,40 @@ impl Callee {
             Some(span) => asked.with_context(span.clone()).await,
             None => asked.await,
         };
-        call.end(&answer);
+        call.end(&answer, |reply| reply.usage, told);
         if let (Some(span), Ok(reply)) = (&call.span, &mut answer) {
             reply.journey.call = Some(span.span().span_context().clone());
         }
+        answer
+    }
+
+    /// Watches one call for embeddings, which was made `resent` times before.
+    pub(crate) async fn watch_embeddings(
+        &self,
+        resent: u32,
+        asked: impl Future<Output = Result<Embedded, JudgeError>>,
+    ) -> Result<Embedded, JudgeError> {
+        if resent > 0 {
+            metrics::judge_retry(&self.labels);
+        }
+        let span = traces::child(|| format!("embeddings {}", self.model), SpanKind::Client);
+        if let Some(span) = &span {
+            let mut facts = self.labels.clone();
+            facts.extend_from_slice(&self.address);
+            facts.push(KeyValue::new(attribute::OPERATION, "embeddings"));
+            facts.extend((resent > 0).then(|| KeyValue::new(attribute::RESEND_COUNT, i64::from(resent))));
+            span.span().set_attributes(facts);
+        }
+        let mut call = Call { callee: self, span, began: Instant::now(), ended: false };
+        let answer = match &call.span {
+            Some(span) => asked.with_context(span.clone()).await,
+            None => asked.await,
+        };
+        let told = |answer: &Embedded| {
+            let tokens = i64::try_from(answer.usage.input_tokens).unwrap_or(i64::MAX);
+            vec![KeyValue::new(attribute::INPUT_TOKENS, tokens)]
+        };
+        call.end(&answer, |answer| answer.usage, told);
         answer
     }
 
@@ -104,6 +135,8 @@ impl Callee {
             KeyValue::new(attribute::SAMPLE, i64::from(question.sample)),
         ]);
         let mut add = |key, value: Option<Value>| facts.extend(value.map(|value| KeyValue::new(key, value)));
+        let choices = i64::from(question.more_choices) + 1;
+        add(attribute::CHOICES, (choices > 1).then(|| choices.into()));
         add(attribute::RESEND_COUNT, (resent > 0).then(|| i64::from(resent).into()));
         add(attribute::TEMPERATURE, asked.temperature.or(own.temperature).map(Value::from));
         add(attribute::TOP_P, asked.top_p.or(own.top_p).map(Value::from));
@@ -181,13 +214,18 @@ struct Call<'c> {
 }
 
 impl Call<'_> {
-    fn end(&mut self, answer: &Result<Reply, JudgeError>) {
+    fn end<A>(
+        &mut self,
+        answer: &Result<A, JudgeError>,
+        usage: impl FnOnce(&A) -> Usage,
+        told: impl FnOnce(&A) -> Vec<KeyValue>,
+    ) {
         self.ended = true;
         match answer {
-            Ok(reply) => {
-                metrics::judge(self.began.elapsed(), &self.callee.labels, Some(reply.usage));
+            Ok(answer) => {
+                metrics::judge(self.began.elapsed(), &self.callee.labels, Some(usage(answer)));
                 if let Some(span) = &self.span {
-                    span.span().set_attributes(told(reply));
+                    span.span().set_attributes(told(answer));
                     span.span().end();
                 }
             }

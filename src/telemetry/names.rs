@@ -78,7 +78,7 @@ pub mod attribute {
     /// A judge's reason; only where texts are recorded.
     pub const EVALUATION_EXPLANATION: &str = "gen_ai.evaluation.explanation";
 
-    /// `chat`.
+    /// `chat` or `embeddings`.
     pub const OPERATION: &str = "gen_ai.operation.name";
     /// Such as `openai` or `azure.ai.openai`.
     pub const PROVIDER: &str = "gen_ai.provider.name";
@@ -92,6 +92,8 @@ pub mod attribute {
     pub const SEED: &str = "gen_ai.request.seed";
     /// The sampling parameter.
     pub const MAX_TOKENS: &str = "gen_ai.request.max_tokens";
+    /// Answers wanted of one call, where it is more than one.
+    pub const CHOICES: &str = "gen_ai.request.choice.count";
     /// `text` or `json`.
     pub const OUTPUT_TYPE: &str = "gen_ai.output.type";
     /// The provider's id of an answer.

@@ -19,6 +19,8 @@ use tokio::net::TcpListener;
 #[derive(Debug, Clone)]
 pub(crate) enum Conduct {
     Replies(Vec<Value>),
+    /// Gives the first so many of these texts at once, as many as `n` says.
+    Chooses(Vec<String>),
     /// Refuses requests with `temperature` or `max_tokens`, otherwise answers with this.
     RefusesKnobs(Vec<Value>),
     /// Prefers whichever of the two answers stands first in the question.
@@ -149,6 +151,7 @@ async fn answer(State(desk): State<Arc<Desk>>, headers: HeaderMap, Json(body): J
     let prompt = texts(&body);
     let reply = match &desk.conduct {
         Conduct::Replies(replies) => nth(replies, call),
+        Conduct::Chooses(texts) => choices(texts, body["n"].as_u64().unwrap_or(1)),
         Conduct::RefusesKnobs(replies) => {
             match ["temperature", "max_tokens"].into_iter().find(|knob| body.get(*knob).is_some()) {
                 Some(knob) => json!({"status": 400, "body": {"error": {
@@ -185,6 +188,16 @@ async fn answer(State(desk): State<Arc<Desk>>, headers: HeaderMap, Json(body): J
 
 fn nth(replies: &[Value], call: usize) -> Value {
     replies.get(call).or(replies.last()).cloned().unwrap()
+}
+
+fn choices(texts: &[String], count: u64) -> Value {
+    let of = |(index, text)| {
+        let message = json!({"role": "assistant", "content": text});
+        json!({"index": index, "message": message, "finish_reason": "stop"})
+    };
+    let choices: Vec<Value> = (0..count).zip(texts).map(of).collect();
+    let usage = json!({"prompt_tokens": 100, "completion_tokens": 20 * count});
+    json!({"body": {"id": "1", "model": "stub-1", "choices": choices, "usage": usage}})
 }
 
 /// Last things first: an answer may have any order.

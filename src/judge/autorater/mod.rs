@@ -339,6 +339,7 @@ fn question(
         form,
         sampling,
         sample,
+        has_siblings: samples.planned() > 1,
         deadline: samples.deadline,
         caller: samples.caller,
         reuse: samples.reuse,

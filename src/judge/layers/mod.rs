@@ -4,6 +4,7 @@ mod capability;
 mod deadline;
 mod observed;
 mod retry;
+mod together;
 
 pub use capability::Capability;
 pub use deadline::Deadline;
@@ -11,3 +12,4 @@ pub(crate) use deadline::in_time;
 pub use observed::Observed;
 pub use retry::Retry;
 pub(crate) use retry::rest;
+pub use together::Together;

@@ -114,6 +114,7 @@ impl<J> Pool<J> {
                 question.sampling.max_tokens.map_or(self.usual_output, u64::from)
             }
         };
+        let back = back.saturating_mul(1 + u64::from(question.more_choices));
         let sent = u64::try_from(sent).unwrap_or(u64::MAX);
         Usage { input_tokens: sent, output_tokens: back, ..Usage::default() }
     }
@@ -210,7 +211,15 @@ impl<J> Pool<J> {
         self.counters.count(Event::Call);
         self.counters.queued(queued);
         let sent = member.begin(now, estimate.total());
-        Ok(Place { pool: Arc::clone(self), member: Arc::clone(member), sent, estimate, reserve, queued, ended: false })
+        Ok(Place {
+            pool: Arc::clone(self),
+            member: Arc::clone(member),
+            sent,
+            estimate,
+            reserve,
+            queued,
+            ended: false,
+        })
     }
 
     /// Whether an endpoint other than `asked`, that has not failed this question, could be asked now.

@@ -10,10 +10,10 @@ use http::{Request, Response};
 use serde_json::{Map, Value};
 
 use super::openai::path_below;
-use super::{KeyHeader, Target, body_of, list_at, unreadable};
-use crate::judge::JudgeError;
+use super::{KeyHeader, Target, body_of, count_at, list_at, unreadable};
 use crate::judge::secret::Secret;
 use crate::judge::settings::{Auth, Environment, JudgeSettings, SettingsError};
+use crate::judge::{JudgeError, Usage};
 
 /// The embedding of a text: at least one component, all of them finite, not all of them 0.
 pub(crate) type Vector = Arc<[f64]>;
@@ -53,11 +53,20 @@ impl Embeddings {
     }
 }
 
-/// The embeddings that `response` has for so many texts, in the order of the texts.
+/// What one answer holds.
+#[derive(Debug)]
+pub(crate) struct Embedded {
+    /// One for each text, in their order.
+    pub(crate) vectors: Vec<Vector>,
+    /// As the provider counts.
+    pub(crate) usage: Usage,
+}
+
+/// The embeddings that `response` has for so many texts.
 ///
 /// # Errors
 /// What the response complains of; `Unreadable` for an answer without a vector for each text.
-pub(crate) fn vectors(response: &Response<Bytes>, texts: usize) -> Result<Vec<Vector>, JudgeError> {
+pub(crate) fn embedded(response: &Response<Bytes>, texts: usize) -> Result<Embedded, JudgeError> {
     let body = body_of(response)?;
     let data = list_at(&body, "/data");
     if data.len() != texts {
@@ -79,7 +88,8 @@ pub(crate) fn vectors(response: &Response<Bytes>, texts: usize) -> Result<Vec<Ve
         let (first, other) = (first.len(), other.len());
         return Err(unreadable(format!("one answer has embeddings of {first} and of {other} dimensions")));
     }
-    Ok(vectors)
+    let usage = Usage { input_tokens: count_at(&body, "/usage/prompt_tokens"), ..Usage::default() };
+    Ok(Embedded { vectors, usage })
 }
 
 fn vector(entry: &Value) -> Result<Vector, JudgeError> {
@@ -106,7 +116,7 @@ mod tests {
 
     fn read(data: &Value, texts: usize) -> Result<Vec<Vector>, String> {
         let response = Response::new(Bytes::from(json!({ "data": data }).to_string()));
-        vectors(&response, texts).map_err(|error| error.message)
+        embedded(&response, texts).map(|answer| answer.vectors).map_err(|error| error.message)
     }
 
     #[test]
@@ -144,8 +154,8 @@ mod tests {
             assert_eq!(read(&data, texts).unwrap_err(), message, "{data}");
         }
         let not_finite = Bytes::from_static(br#"{"data": [{"index": 0, "embedding": [1, NaN]}]}"#);
-        assert!(vectors(&Response::new(not_finite), 1).is_err());
+        assert!(embedded(&Response::new(not_finite), 1).is_err());
         let too_large = Bytes::from_static(br#"{"data": [{"index": 0, "embedding": [1e999]}]}"#);
-        assert!(vectors(&Response::new(too_large), 1).is_err());
+        assert!(embedded(&Response::new(too_large), 1).is_err());
     }
 }

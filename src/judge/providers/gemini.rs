@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ALTERNATIVES, KeyHeader, Provider, Target, body_of, conversation, count_at, failure, list_at, ranked,
-    refused, require_logprobs, text_at, unreadable, with_text,
+    refused, require_logprobs, text_at, unreadable, with_choices, with_text,
 };
 use crate::judge::secret::Secret;
 use crate::judge::settings::{Auth, Environment, JudgeSettings, SettingsError, Structured};
@@ -67,6 +67,8 @@ impl Provider for Gemini {
         set("topP", sampling.top_p.map(Value::from));
         set("seed", sampling.seed.map(Value::from));
         set("maxOutputTokens", sampling.max_tokens.map(Value::from));
+        let choices = question.more_choices + 1;
+        set("candidateCount", (choices > 1).then(|| choices.into()));
         set("thinkingConfig", sampling.reasoning_effort.as_deref().map(thinking));
         if matches!(question.form, ReplyForm::Label { .. }) {
             require_logprobs(question, true)?;
@@ -101,48 +103,17 @@ impl Provider for Gemini {
 
     fn reply(&self, response: Response<Bytes>) -> Result<Reply, JudgeError> {
         let body = body_of(&response)?;
-        let Some(candidate) = body.pointer("/candidates/0") else {
-            return Err(match text_at(&body, "/promptFeedback/blockReason") {
+        let candidates = list_at(&body, "/candidates");
+        let reply = with_choices(candidates.iter().map(said), || {
+            match text_at(&body, "/promptFeedback/blockReason") {
                 "" => unreadable("the answer has no candidates"),
                 reason => refused(format!("the provider blocked the prompt: {}", failure::shorten(reason))),
-            });
-        };
-        let finish = text_at(candidate, "/finishReason");
-        let truncated = match finish {
-            "" | "STOP" | "FINISH_REASON_UNSPECIFIED" => false,
-            "MAX_TOKENS" | "CONTINUATION" => true,
-            "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "MODEL_ARMOR"
-            | "LANGUAGE" => {
-                return Err(refused(format!("the provider blocked the answer: {finish}")));
             }
-            other => {
-                let why = failure::shorten(&format!("{other} {}", text_at(candidate, "/finishMessage")));
-                return Err(unreadable(format!("the judge broke off: {why}")));
-            }
-        };
-        let parts = list_at(candidate, "/content/parts");
-        let text = match parts.iter().find_map(|part| part.pointer("/functionCall/args")) {
-            Some(arguments) => arguments.to_string(),
-            None => {
-                let is_said = |part: &&Value| part.get("thought") != Some(&Value::Bool(true));
-                parts.iter().filter(is_said).map(|part| text_at(part, "/text")).collect()
-            }
-        };
-        let chosen = list_at(candidate, "/logprobsResult/chosenCandidates");
-        let alternatives = list_at(candidate, "/logprobsResult/topCandidates")
-            .iter()
-            .enumerate()
-            .map(|(at, position)| {
-                let chosen = chosen.get(at).unwrap_or(&Value::Null);
-                ranked(list_at(position, "/candidates"), chosen, "logProbability")
-            })
-            .collect();
+        })?;
         let thoughts = count_at(&body, "/usageMetadata/thoughtsTokenCount");
-        with_text(Reply {
-            text,
+        Ok(Reply {
             model: text_at(&body, "/modelVersion").to_owned(),
             id: text_at(&body, "/responseId").to_owned(),
-            truncated,
             usage: Usage {
                 input_tokens: count_at(&body, "/usageMetadata/promptTokenCount"),
                 output_tokens: count_at(&body, "/usageMetadata/candidatesTokenCount")
@@ -150,10 +121,44 @@ impl Provider for Gemini {
                 cached_input_tokens: count_at(&body, "/usageMetadata/cachedContentTokenCount"),
                 reasoning_tokens: thoughts,
             },
-            alternatives,
-            ..Reply::default()
+            ..reply
         })
     }
+}
+
+/// What one candidate says.
+fn said(candidate: &Value) -> Result<Reply, JudgeError> {
+    let finish = text_at(candidate, "/finishReason");
+    let truncated = match finish {
+        "" | "STOP" | "FINISH_REASON_UNSPECIFIED" => false,
+        "MAX_TOKENS" | "CONTINUATION" => true,
+        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "MODEL_ARMOR"
+        | "LANGUAGE" => {
+            return Err(refused(format!("the provider blocked the answer: {finish}")));
+        }
+        other => {
+            let why = failure::shorten(&format!("{other} {}", text_at(candidate, "/finishMessage")));
+            return Err(unreadable(format!("the judge broke off: {why}")));
+        }
+    };
+    let parts = list_at(candidate, "/content/parts");
+    let text = match parts.iter().find_map(|part| part.pointer("/functionCall/args")) {
+        Some(arguments) => arguments.to_string(),
+        None => {
+            let is_said = |part: &&Value| part.get("thought") != Some(&Value::Bool(true));
+            parts.iter().filter(is_said).map(|part| text_at(part, "/text")).collect()
+        }
+    };
+    let chosen = list_at(candidate, "/logprobsResult/chosenCandidates");
+    let alternatives = list_at(candidate, "/logprobsResult/topCandidates")
+        .iter()
+        .enumerate()
+        .map(|(at, position)| {
+            let chosen = chosen.get(at).unwrap_or(&Value::Null);
+            ranked(list_at(position, "/candidates"), chosen, "logProbability")
+        })
+        .collect();
+    with_text(Reply { text, truncated, alternatives, ..Reply::default() })
 }
 
 /// Efforts in Gemini's words: a budget of 0 is off, and there is nothing above `high`.

@@ -234,6 +234,21 @@ pub(crate) fn body_of(response: &Response<Bytes>) -> Result<Value, JudgeError> {
     }
 }
 
+/// One reply of all choices: the first that can be read, with the others behind it. Without any, the error of the first.
+pub(crate) fn with_choices(
+    choices: impl Iterator<Item = Result<Reply, JudgeError>>,
+    none: impl FnOnce() -> JudgeError,
+) -> Result<Reply, JudgeError> {
+    let mut choices: Vec<_> = choices.collect();
+    match choices.iter().position(Result::is_ok) {
+        Some(first) => {
+            let reply = choices.remove(first)?;
+            Ok(Reply { more_choices: choices, ..reply })
+        }
+        None => Err(choices.into_iter().find_map(Result::err).unwrap_or_else(none)),
+    }
+}
+
 /// The reply, or an error when there is no text to read.
 pub(crate) fn with_text(reply: Reply) -> Result<Reply, JudgeError> {
     if !reply.text.trim().is_empty() || !reply.alternatives.is_empty() {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ALTERNATIVES, KeyHeader, Provider, Target, body_of, conversation, count_at, failure, list_at, ranked,
-    refused, require_logprobs, text_at, unreadable, with_text,
+    refused, require_logprobs, text_at, unreadable, with_choices, with_text,
 };
 use crate::judge::secret::Secret;
 use crate::judge::settings::{Auth, Environment, JudgeSettings, SettingsError, Structured, TokenLimitName};
@@ -91,6 +91,7 @@ pub(super) fn body(
     set("top_p", sampling.top_p.map(Value::from));
     set("seed", sampling.seed.map(Value::from));
     set(limit_name, sampling.max_tokens.map(Value::from));
+    set("n", (question.more_choices > 0).then(|| (question.more_choices + 1).into()));
     set("reasoning_effort", sampling.reasoning_effort.map(Value::from));
     if matches!(question.form, ReplyForm::Label { .. }) {
         require_logprobs(question, true)?;
@@ -118,9 +119,23 @@ pub(super) fn body(
 
 /// What the body of a chat completion says.
 pub(super) fn reply(body: &Value) -> Result<Reply, JudgeError> {
-    let Some(choice) = body.pointer("/choices/0") else {
-        return Err(unreadable("the answer has no choices"));
-    };
+    let choices = list_at(body, "/choices");
+    let reply = with_choices(choices.iter().map(said), || unreadable("the answer has no choices"))?;
+    Ok(Reply {
+        model: text_at(body, "/model").to_owned(),
+        id: text_at(body, "/id").to_owned(),
+        usage: Usage {
+            input_tokens: count_at(body, "/usage/prompt_tokens"),
+            output_tokens: count_at(body, "/usage/completion_tokens"),
+            cached_input_tokens: count_at(body, "/usage/prompt_tokens_details/cached_tokens"),
+            reasoning_tokens: count_at(body, "/usage/completion_tokens_details/reasoning_tokens"),
+        },
+        ..reply
+    })
+}
+
+/// What one choice says.
+fn said(choice: &Value) -> Result<Reply, JudgeError> {
     let finish = text_at(choice, "/finish_reason");
     let refusal = text_at(choice, "/message/refusal");
     if !refusal.is_empty() {
@@ -143,20 +158,7 @@ pub(super) fn reply(body: &Value) -> Result<Reply, JudgeError> {
         .iter()
         .map(|position| ranked(list_at(position, "/top_logprobs"), position, "logprob"))
         .collect();
-    with_text(Reply {
-        text,
-        model: text_at(body, "/model").to_owned(),
-        id: text_at(body, "/id").to_owned(),
-        truncated: finish == "length",
-        usage: Usage {
-            input_tokens: count_at(body, "/usage/prompt_tokens"),
-            output_tokens: count_at(body, "/usage/completion_tokens"),
-            cached_input_tokens: count_at(body, "/usage/prompt_tokens_details/cached_tokens"),
-            reasoning_tokens: count_at(body, "/usage/completion_tokens_details/reasoning_tokens"),
-        },
-        alternatives,
-        ..Reply::default()
-    })
+    with_text(Reply { text, truncated: finish == "length", alternatives, ..Reply::default() })
 }
 
 /// Content is a string, or with some servers a list of parts, of which the text counts.
@@ -280,6 +282,28 @@ mod tests {
         let tool = ask("tool");
         assert_eq!(tool["tool_choice"], json!({"type": "function", "function": {"name": "verdict"}}));
         assert_eq!(tool["tools"][0]["function"]["parameters"], verdict_schema());
+    }
+
+    #[test]
+    fn several_answers_of_one_call_are_told_apart_and_charged_once() {
+        let mut question = verdict();
+        question.more_choices = 2;
+        let provider = openai("provider = 'openai'\nmodel = 'm'");
+        assert_eq!(body_json(&provider.request(&question, None).unwrap())["n"], 3);
+        let answer = json!({
+            "id": "1", "model": "m-2", "usage": {"prompt_tokens": 9, "completion_tokens": 30},
+            "choices": [
+                {"index": 0, "finish_reason": "content_filter", "message": {"content": ""}},
+                {"index": 1, "finish_reason": "length", "message": {"content": "a"}},
+                {"index": 2, "finish_reason": "stop", "message": {"content": "b"}},
+            ],
+        });
+        let reply = reply(&answer).unwrap();
+        assert_eq!((reply.text.as_str(), reply.truncated, reply.usage.total()), ("a", true, 39));
+        let [blocked, other] = &reply.more_choices[..] else { panic!("{reply:?}") };
+        assert_eq!(blocked.as_ref().unwrap_err().kind, crate::judge::JudgeErrorKind::Refused);
+        let other = other.as_ref().unwrap();
+        assert_eq!((other.text.as_str(), other.truncated, other.usage.total()), ("b", false, 0));
     }
 
     #[test]
