@@ -269,6 +269,13 @@ fn reply(text: &Value, full: &Full) -> Step {
     }
 }
 
+/// No delay is none: the shortest sleep takes a millisecond.
+async fn pause(delay: Duration) {
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
+}
+
 impl Judge for Scripted {
     async fn ask(&self, question: &Question) -> Result<Reply, JudgeError> {
         let rules = match &self.policy {
@@ -279,11 +286,11 @@ impl Judge for Scripted {
             None => Err(super::unreadable("the script has no reply for this question")),
             Some(Step::Hang) => std::future::pending().await,
             Some(Step::Reply { reply, delay }) => {
-                tokio::time::sleep(delay).await;
+                pause(delay).await;
                 with_text(reply)
             }
             Some(Step::Failure { status, headers, body, delay }) => {
-                tokio::time::sleep(delay).await;
+                pause(delay).await;
                 Err(failure::read(status, &headers, body.as_bytes()))
             }
         };
