@@ -86,12 +86,19 @@ async fn samples_that_share_a_call_have_one_span_with_all_that_they_cost() {
     let fluency = json!({"fluency_input": {"instance": {"prediction": "Hello."}},
                          "autorater_config": {"sampling_count": 3}});
     evaluate_in_trace(&process, &fluency).await;
-    let shown = ["eval.samples", "eval.votes", "gen_ai.request.choice.count", "gen_ai.usage.output_tokens"];
+    let shown = [
+        "eval.samples",
+        "eval.votes",
+        "gen_ai.request.choice.count",
+        "gen_ai.response.finish_reasons",
+        "gen_ai.usage.output_tokens",
+    ];
     let spans = collector.spans(3).await;
     assert_eq!(
         tree(&spans, &unhex(CALLER), &shown),
         "rapideval.v1.EvaluationService/EvaluateInstances\n  evaluate fluency eval.samples=3 eval.votes=3\n    \
-         chat stub gen_ai.request.choice.count=3 gen_ai.usage.output_tokens=60\n"
+         chat stub gen_ai.request.choice.count=3 gen_ai.response.finish_reasons=stop,stop,stop \
+         gen_ai.usage.output_tokens=60\n"
     );
 }
 

@@ -254,10 +254,15 @@ impl Drop for Call<'_> {
 }
 
 fn told(reply: &Reply) -> Vec<KeyValue> {
-    let finish = if reply.truncated { "length" } else { "stop" };
+    let finish = |reply: &Reply| if reply.truncated { "length" } else { "stop" };
+    let of_choice = |choice: &Result<Reply, JudgeError>| choice.as_ref().map_or("error", finish);
+    let finishes = std::iter::once(finish(reply)).chain(reply.more_choices.iter().map(of_choice));
     let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let mut facts = vec![
-        KeyValue::new(attribute::FINISH_REASONS, Value::Array(Array::String(vec![finish.into()]))),
+        KeyValue::new(
+            attribute::FINISH_REASONS,
+            Value::Array(Array::String(finishes.map(Into::into).collect())),
+        ),
         KeyValue::new(attribute::INPUT_TOKENS, tokens(reply.usage.input_tokens)),
         KeyValue::new(attribute::OUTPUT_TOKENS, tokens(reply.usage.output_tokens)),
         KeyValue::new(attribute::CACHED_TOKENS, tokens(reply.usage.cached_input_tokens)),

@@ -100,7 +100,7 @@ pub mod attribute {
     pub const RESPONSE_ID: &str = "gen_ai.response.id";
     /// The model that answered.
     pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
-    /// `stop`, or `length` for an answer cut off.
+    /// Of each answer of a call: `stop`, `length` when it was cut off, `error` when it is of no use.
     pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
     /// Prompt tokens, cached ones included.
     pub const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
