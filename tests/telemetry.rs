@@ -103,6 +103,19 @@ async fn samples_that_share_a_call_have_one_span_with_all_that_they_cost() {
 }
 
 #[tokio::test]
+async fn a_caller_s_trace_reaches_the_judge_though_nothing_is_exported() {
+    let judge = StubJudge::start(Conduct::Replies(vec![json!({"text": FIRST_IS_BETTER})])).await;
+    let process = start(&[], &[], Some(&judge));
+    evaluate_in_trace(&process, &comparison()).await;
+    assert_eq!(judge.traced(), vec![traceparent(); 4]);
+    // Who names no trace gets none.
+    let mut other = comparison();
+    other["pairwise_question_answering_quality_input"]["instance"]["prediction"] = json!("Another.");
+    evaluate_under(&process, &other, "no trace").await;
+    assert_eq!((judge.calls(), judge.traced().len()), (8, 4));
+}
+
+#[tokio::test]
 async fn calls_for_embeddings_have_spans_and_their_tokens_are_counted() {
     let first = vec![json!({"status": 503})];
     let (collector, stub) =

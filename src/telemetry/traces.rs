@@ -1,6 +1,6 @@
 //! Spans: begun under the caller's trace, carried along awaits, handed on to judges.
 //!
-//! Where nothing exports traces, each function here looks at one atomic and returns.
+//! Where nothing exports traces, no span is made, and a caller's trace is handed on to judges as it came.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -24,12 +24,16 @@ pub(super) fn install(provider: &SdkTracerProvider) {
     let _ = TRACER.set(provider.tracer(names::SCOPE));
 }
 
-/// A server span under the trace that the caller's `traceparent` names, or the first of a trace of its own. `None` =
-/// no traces are exported.
+/// A server span under the trace that the caller's `traceparent` names, or the first of a trace of its own. Where no
+/// traces are exported, the caller's span if he names one, otherwise `None`.
 pub(crate) fn server(headers: &HeaderMap, name: impl FnOnce() -> Cow<'static, str>) -> Option<Context> {
-    let tracer = TRACER.get()?;
+    let tracer = TRACER.get();
+    if tracer.is_none() && !headers.contains_key("traceparent") {
+        return None;
+    }
     let parent =
         TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
+    let Some(tracer) = tracer else { return Some(parent) };
     let span = tracer.build_with_context(builder(name(), SpanKind::Server), &parent);
     Some(parent.with_span(span))
 }
@@ -83,9 +87,7 @@ pub(crate) fn carry<F>(work: F) -> WithContext<F> {
 
 /// Names the current span to whoever gets these headers.
 pub(crate) fn hand_on(headers: &mut HeaderMap) {
-    if TRACER.get().is_some() {
-        TraceContextPropagator::new().inject_context(&Context::current(), &mut HeaderInjector(headers));
-    }
+    TraceContextPropagator::new().inject_context(&Context::current(), &mut HeaderInjector(headers));
 }
 
 /// The ids of the current trace and span, for a log line.
