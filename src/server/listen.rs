@@ -1,8 +1,9 @@
 //! Connections: accepted up to a limit, with TLS where it is set up, spoken to in HTTP/2 or HTTP/1.1, closed gracefully.
 
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
@@ -10,9 +11,10 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
@@ -22,6 +24,9 @@ use crate::server::tls::Tls;
 
 /// A connection that says nothing for this long after it was made is closed.
 const FIRST_BYTE_WITHIN: Duration = Duration::from_secs(30);
+
+/// Bytes that tell HTTP/2 from HTTP/1.1.
+const PREFACE_BYTES: usize = 24;
 
 /// A peer that does not answer a ping of ours is taken for dead after this and [`PING_WITHIN`].
 const PING_EVERY: Duration = Duration::from_secs(60);
@@ -152,7 +157,8 @@ impl Talk {
             request.extensions_mut().insert(id);
             request
         });
-        let connection = protocol.serve_connection(TokioIo::new(stream), TowerToHyperService::new(known));
+        let connection =
+            protocol.serve_connection(TokioIo::new(Opening::new(stream)), TowerToHyperService::new(known));
         let mut connection = pin!(connection);
         let aged = async {
             match max_age {
@@ -176,6 +182,95 @@ impl Talk {
         if let Err(error) = ended {
             // Peers break off all the time.
             tracing::debug!("a connection ended with {error}");
+        }
+    }
+}
+
+/// A connection that fails when its first bytes, too few to tell what it speaks, are long in coming: whoever tells the
+/// protocols apart waits for ever.
+struct Opening<S> {
+    stream: S,
+    /// Bytes still to come, and how long they may take; absent once they are there.
+    missing: Option<(usize, Pin<Box<Sleep>>)>,
+}
+
+impl<S> Opening<S> {
+    fn new(stream: S) -> Self {
+        Self { stream, missing: Some((PREFACE_BYTES, Box::pin(sleep(FIRST_BYTE_WITHIN)))) }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Opening<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self { stream, missing } = self.get_mut();
+        let filled = buffer.filled().len();
+        let read = Pin::new(stream).poll_read(cx, buffer);
+        let Some((bytes, patience)) = missing else { return read };
+        if read.is_pending() {
+            ready!(patience.as_mut().poll(cx));
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        *bytes = bytes.saturating_sub(buffer.filled().len() - filled);
+        if *bytes == 0 {
+            *missing = None;
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Opening<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_stops_within_the_preface_is_not_waited_for_and_who_has_said_it_is() {
+        for (said, outcome) in
+            [("PRI * HTTP/2", Some(io::ErrorKind::TimedOut)), ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", None)]
+        {
+            let (mut peer, here) = duplex(64);
+            let mut here = Opening::new(here);
+            peer.write_all(said.as_bytes()).await.unwrap();
+            let mut heard = vec![0; said.len()];
+            here.read_exact(&mut heard).await.unwrap();
+            assert_eq!(heard, said.as_bytes());
+            let began = Instant::now();
+            let more = tokio::time::timeout(10 * FIRST_BYTE_WITHIN, here.read_u8()).await;
+            assert_eq!(more.ok().map(|read| read.unwrap_err().kind()), outcome, "{said}");
+            let waited = if outcome.is_some() { FIRST_BYTE_WITHIN } else { 10 * FIRST_BYTE_WITHIN };
+            assert_eq!(began.elapsed(), waited);
         }
     }
 }
