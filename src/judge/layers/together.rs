@@ -19,8 +19,9 @@ use crate::telemetry;
 const SEATS: usize = 8;
 
 /// What a call brought for each seat; fewer than there are seats when the endpoint gave fewer.
-type Landed = Result<Arc<[Result<Reply, JudgeError>]>, JudgeError>;
-type Call = BoxFuture<'static, Landed>;
+type Answers = Result<Arc<[Result<Reply, JudgeError>]>, JudgeError>;
+/// The number of seats, and what came.
+type Call = BoxFuture<'static, (usize, Answers)>;
 
 /// Asks for several samples in one call.
 #[derive(Debug)]
@@ -90,11 +91,15 @@ impl<J: Judge + 'static> Together<J> {
 }
 
 /// One call for all who boarded it.
-async fn fly<J: Judge>(inner: Arc<J>, leaving: Leaving, mut question: Question) -> Landed {
+async fn fly<J: Judge>(inner: Arc<J>, leaving: Leaving, question: Question) -> (usize, Answers) {
     // A task of its own runs when that of all who board has nothing left to do. To yield here would not: each of them
     // polls this call.
     let _ = tokio::spawn(yield_now()).await;
     let seats = leaving.close();
+    (seats, ask_for(&*inner, seats, question).await)
+}
+
+async fn ask_for<J: Judge>(inner: &J, seats: usize, mut question: Question) -> Answers {
     question.more_choices = u32::try_from(seats - 1).unwrap_or_default();
     let mut reply = inner.ask(&question).await?;
     let others = std::mem::take(&mut reply.more_choices);
@@ -121,7 +126,8 @@ impl<J: Judge + 'static> Judge for Together<J> {
             return self.inner.ask(question).await;
         }
         let (call, seat) = self.board(question);
-        match call.await {
+        let (seats, answers) = call.await;
+        match answers {
             Ok(answers) => match answers.get(seat) {
                 Some(answer) => return answer.clone(),
                 None => {
@@ -130,7 +136,7 @@ impl<J: Judge + 'static> Judge for Together<J> {
                     }
                 }
             },
-            Err(error) if is_refusal(&error) => self.is_taken.store(false, Ordering::Relaxed),
+            Err(error) if seats > 1 && is_refusal(&error) => self.is_taken.store(false, Ordering::Relaxed),
             Err(error) => return Err(error),
         }
         self.inner.ask(question).await
@@ -169,8 +175,9 @@ struct Leaving {
 impl Leaving {
     /// Nobody boards any more; how many have.
     fn close(self) -> usize {
-        let open = self.gate.lock();
-        open.iter().find(|boarding| boarding.number == self.number).map_or(SEATS, |boarding| boarding.seats)
+        let mut open = self.gate.lock();
+        let at = open.iter().position(|boarding| boarding.number == self.number);
+        at.map_or(SEATS, |at| open.swap_remove(at).seats)
     }
 }
 
@@ -205,7 +212,7 @@ mod tests {
                 calls.len()
             };
             yield_now().await;
-            if self.refuses && wanted > 1 {
+            if self.refuses && wanted > self.most {
                 return Err(JudgeError::new(JudgeErrorKind::BadRequest, "n must be 1"));
             }
             let said = |number| Reply { text: format!("{call}.{number}"), ..Reply::default() };
@@ -288,6 +295,14 @@ mod tests {
             ask(&judge, (0..4).map(sample).collect()).await;
             assert_eq!(calls(&judge), [1, 1, 1, 1]);
         }
+    }
+
+    #[tokio::test]
+    async fn a_question_refused_by_itself_is_not_asked_again_and_says_nothing_of_numbers() {
+        let judge = together(0, true);
+        assert!(judge.ask(&sample(0)).await.is_err());
+        assert_eq!(calls(&judge), [1]);
+        assert!(judge.may_share(&sample(0)));
     }
 
     #[tokio::test]
