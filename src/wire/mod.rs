@@ -3,6 +3,7 @@
 pub mod json;
 
 use prost::Message;
+use tonic_types::StatusExt;
 
 use crate::error::Error;
 use v1::part::Data;
@@ -29,7 +30,7 @@ pub fn required<T>(value: Option<T>, field: &str) -> Result<T, Error> {
 
 impl From<Error> for v1::Status {
     fn from(error: Error) -> Self {
-        let status = tonic::Status::from(error);
+        let status = tonic::Status::with_error_details(error.kind.grpc(), error.text(), error.details());
         // The rich form of a status is google.rpc.Status, which ours equals on the wire.
         Self::decode(status.details()).unwrap_or_else(|_| Self {
             code: status.code().into(),
