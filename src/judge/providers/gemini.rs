@@ -232,6 +232,25 @@ mod tests {
     }
 
     #[test]
+    fn several_candidates_are_asked_for_and_told_apart() {
+        let mut question = verdict();
+        question.more_choices = 2;
+        let provider = gemini("");
+        let body = body_json(&provider.request(&question, None).unwrap());
+        assert_eq!(body["generationConfig"]["candidateCount"], 3);
+        let said = |text: &str, finish: &str| json!({"content": {"parts": [{"text": text}]}, "finishReason": finish});
+        let answer = json!({
+            "candidates": [said("", "SAFETY"), said("a", "MAX_TOKENS"), said("b", "STOP")],
+            "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 30},
+        });
+        let reply = provider.reply(Response::new(Bytes::from(answer.to_string()))).unwrap();
+        assert_eq!((reply.text.as_str(), reply.truncated, reply.usage.total()), ("a", true, 39));
+        let others: Vec<_> =
+            reply.more_choices.iter().map(|other| other.as_ref().map(|other| &*other.text)).collect();
+        assert_eq!((others[0].is_err(), others[1].ok()), (true, Some("b")));
+    }
+
+    #[test]
     fn a_forced_tool_is_a_function_declaration() {
         let body = body_json(&gemini("structured = 'tool'").request(&verdict(), None).unwrap());
         assert_eq!(body["tools"][0]["functionDeclarations"][0]["name"], "verdict");
